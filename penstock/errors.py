@@ -6,8 +6,8 @@ from typing import Final
 class ReplyError(Exception):
     """A request is refused. `text` is the error line without its dash, e.g. b"ERR syntax error".
 
-    The first word is the error's code. CR and LF in it become spaces on the wire (protocol/reply.py). is_counted: INFO
-    has counted it already, for the request of a script that raised it.
+    The first word is the error's code. CR and LF in it become spaces on the wire, and go at its end
+    (protocol/reply.py). is_counted: INFO has counted it already, for the request of a script that raised it.
     """
 
     def __init__(self, text: bytes, is_counted: bool = False) -> None:

@@ -1,6 +1,7 @@
 """The directives of a cluster of one (`cluster-enabled yes`): whether there is one, and what its node announces."""
 
 import ipaddress
+import re
 from typing import Final
 
 from penstock.config.directive_types import BadValue, Choice, FilePath, Number, Text, YesNo
@@ -18,6 +19,15 @@ class HostName(Text):
             raise BadValue("Hostnames must be less than 256 characters")
         if not all(letter.isascii() and (letter.isalnum() or letter in "-.") for letter in word):
             raise BadValue("Hostnames may only contain alphanumeric characters, hyphens or dots")
+        return word
+
+
+class NodeName(Text):
+    """Letters, digits, `-`, `.`, `/`, `_`, a backquote and what is not ASCII, or nothing (Redis 8.6.3)."""
+
+    def one(self, word: str) -> str:
+        if re.search(r"[\x00-,:-@\[-^{-\x7f]", word) is not None:
+            raise BadValue("Announced human node name contained invalid character")
         return word
 
 
@@ -58,7 +68,7 @@ CLUSTER: Final = (
     Directive("cluster-announce-tls-port", "0", Number(0, PORT), "TLS port told to clients; 0: tls-port."),
     Directive("cluster-announce-bus-port", "0", Number(0, PORT), "Bus port told to clients; 0: cluster-port."),
     Directive("cluster-announce-hostname", "", HostName(), "Host name told to clients."),
-    Directive("cluster-announce-human-nodename", "", Text(), "Name of the node in its file."),
+    Directive("cluster-announce-human-nodename", "", NodeName(), "Name of the node in its file."),
     Directive(
         "cluster-preferred-endpoint-type",
         "ip",

@@ -17,6 +17,7 @@ LONG: Final = 2**63 - 1
 ULONG: Final = 2**64 - 1
 
 _INTEGER: Final = re.compile(r"0|-?[1-9][0-9]*")
+_REAL: Final = re.compile(r"[-+]?(?:(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:e[-+]?[0-9]+)?|inf(?:inity)?)", re.IGNORECASE)
 _MEMORY: Final = re.compile(r"([0-9]*)(|b|k|kb|m|mb|g|gb)", re.IGNORECASE)
 _UNITS: Final = {"": 1, "b": 1, "k": 1000, "kb": 2**10, "m": 10**6, "mb": 2**20, "g": 10**9, "gb": 2**30}
 _BINARY: Final = (("gb", 2**30), ("mb", 2**20), ("kb", 2**10))
@@ -118,18 +119,22 @@ class Octal(Kind):
 
 
 class Memory(Kind):
-    """A number of bytes with a unit: 1k is 1000, 1kb is 1024. A unit without digits means 0."""
+    """A number of bytes with a unit: 1k is 1000, 1kb is 1024. A unit without digits means 0.
 
-    def __init__(self, low: int = 0, high: int = LONG) -> None:
+    A number below `least` becomes `least`.
+    """
+
+    def __init__(self, low: int = 0, high: int = LONG, least: int = 0) -> None:
         self.low = low
         self.high = high
+        self.least = least
 
     def one(self, word: str) -> str:
         count = bytes_of(word)
         if count is None:
             raise BadValue("argument must be a memory value")
         _within(count, self.low, self.high)
-        return str(count)
+        return str(max(count, self.least))
 
     def number(self, value: str) -> int:
         return int(value)
@@ -351,11 +356,11 @@ class Percentiles(Kind):
         if words == [""]:
             return ""
         for word in words:
-            if re.fullmatch(r"-?[0-9]+(\.[0-9]+)?", word) is None:
+            if _REAL.fullmatch(word) is None:
                 raise BadValue("Invalid latency-tracking-info-percentiles parameters")
             if not 0 <= float(word) <= 100:
                 raise BadValue("latency-tracking-info-percentiles parameters should sit between [0.0,100.0]")
-        return " ".join(f"{float(word):.9g}" for word in words)
+        return " ".join(f"{float(word):f}".rstrip("0").rstrip(".") for word in words)
 
     def written(self, value: str) -> list[str]:
         return [value or '""']

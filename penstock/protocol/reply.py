@@ -31,8 +31,8 @@ def simple(text: bytes) -> bytes:
 
 
 def error(text: bytes) -> bytes:
-    """`text` begins with the error's code: b"ERR syntax error". CR and LF from user data become spaces."""
-    return b"-%b\r\n" % text.translate(_FLAT)
+    """`text` begins with the error's code: b"ERR syntax error". CR and LF from user data become spaces, or go at its end."""
+    return b"-%b\r\n" % text.rstrip(_LINE_END).translate(_FLAT)
 
 
 def integer(number: int) -> bytes:

@@ -27,6 +27,7 @@ ALIKE = {
     "replies off": ["CLIENT REPLY x", "CLIENT REPLY OFF", "PING", "CLIENT REPLY SKIP", "CLIENT REPLY ON", "PING"],
     "replies skipped": [
         "CLIENT REPLY SKIP", "CLIENT REPLY SKIP", "PING", "PING", "CLIENT REPLY SKIP", "CLIENT REPLY ON",
+        "CLIENT REPLY SKIP", "RESET", "PING", "CLIENT REPLY OFF", "RESET", "PING",
     ],
     "lists": [
         "CLIENT LIST TYPE", "CLIENT LIST TYPE foo", "CLIENT LIST TYPE normal ID 3", "CLIENT LIST ID",

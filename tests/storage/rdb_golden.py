@@ -17,6 +17,14 @@ OF_REDIS: Final[dict[str, tuple[str, str]]] = {
     "a number of two bytes": ("SET k -300", "00 c1d4fe 0d00 646d0f90f90ba9ee"),
     "a number of four bytes": ("SET k 100000", "00 c2a0860100 0d00 538d8ae3689ad1b4"),
     "a text": ("SET k hello", "00 05 68656c6c6f 0d00 c1db56c5628157ca"),
+    "a text that compression makes four bytes shorter": (
+        "SET k 44444460444446044607319",
+        "00 17 3434343434343630343434343436303434363037333139 0d00 56ea33b9a8fcca56",
+    ),
+    "a text that compression makes seven bytes shorter": (
+        "SET k 44444444444444abcdefgh",
+        "00 c3 0f 16 013434e003000761626364656667 68 0d00 b9b60b5efb2cdc4f",
+    ),
     "a set of integers": (
         "SADD k 1 2 300",
         "0b 0e 02000000 03000000 0100 0200 2c01 0d00 47b93b3d7c205e6a",

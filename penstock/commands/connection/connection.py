@@ -205,8 +205,7 @@ def reset(ctx: Context, args: list[bytes]) -> bytes:
     engine.tracking.end(session)
     engine.note_tracking()
     engine.subscriptions.forget(session)
-    session.is_silent = False
-    session.reply_skip = 0
+    session.is_silent = False  # a reply that CLIENT REPLY SKIP withholds is this one's (Redis 8.6.3)
     session.name = b""
     session.fieldsets = NO_FIELDSETS
     session.no_evict = session.no_touch = session.reads_replicas = False

@@ -78,7 +78,8 @@ def psubscribe(ctx: Context, args: list[bytes]) -> bytes:
 )
 def ssubscribe(ctx: Context, args: list[bytes]) -> bytes:
     session = ctx.session
-    _refuse_in_log(session, b"SSUBSCRIBE")
+    if not ctx.waits:  # unlike SUBSCRIBE, not inside EXEC (Redis 8.6.3)
+        raise _denied(b"SSUBSCRIBE")
     replies: list[bytes] = []
     for channel in args[1:]:
         ctx.engine.subscriptions.subscribe_shard(session, channel)
@@ -147,7 +148,11 @@ def sunsubscribe(ctx: Context, args: list[bytes]) -> bytes:
 def _refuse_in_log(session: Session, name: bytes) -> None:
     """Refuse a subscription in the log's replay, where there is no client (Redis 8.6.3)."""
     if session.privileged:
-        raise ReplyError(b"ERR %b isn't allowed for a DENY BLOCKING client" % name)
+        raise _denied(name)
+
+
+def _denied(name: bytes) -> ReplyError:
+    return ReplyError(b"ERR %b isn't allowed for a DENY BLOCKING client" % name)
 
 
 def _count(session: Session) -> int:

@@ -5,7 +5,7 @@ from penstock.commands.scripting.scripting import ANY_KEYS, READ_KEYS, keys_and_
 from penstock.engine import refusals
 from penstock.engine.context import Context
 from penstock.engine.matching import globs
-from penstock.engine.scripting import function_payload
+from penstock.engine.scripting import function_payload, shebang
 from penstock.engine.scripting.function_libraries import LOAD_LIMIT_MS, REPLAY_LIMIT_MS, Library
 from penstock.engine.scripting.lua_machine import NO_LUA
 from penstock.engine.table.command_table import command, container
@@ -66,7 +66,7 @@ def function_load(ctx: Context, args: list[bytes]) -> bytes:
     replaces = ctx.session.privileged  # a log that is loaded has the last word
     for option in args[2:-1]:
         if option.upper() != b"REPLACE":
-            raise ReplyError(b"ERR Unknown option given: " + option)
+            raise ReplyError(b"ERR Unknown option given: " + refusals.c_string(option))
         replaces = True
     libraries = ctx.engine.scripts.libraries
     try:
@@ -142,7 +142,7 @@ def function_list(ctx: Context, args: list[bytes]) -> bytes:
                 raise ReplyError(b"ERR library name argument was not given")
             pattern = args[at]
         else:
-            raise ReplyError(b"ERR Unknown argument " + args[at])
+            raise ReplyError(b"ERR Unknown argument " + refusals.c_string(args[at]))
         at += 1
     glob = None if pattern is None else globs.Glob(pattern, ignore_case=True)
     return reply.array(
@@ -247,6 +247,9 @@ def function_restore(ctx: Context, args: list[bytes]) -> bytes:
         if policy == b"FLUSH":
             libraries.flush()
         for code in codes:
+            name, _ = shebang.read_library(code)
+            if policy == b"APPEND" and name in libraries.by_name:
+                raise ReplyError(b"ERR Library %b already exists" % name)  # LOAD has quotes around the name
             libraries.load(code, policy == b"REPLACE")
     except ReplyError:
         libraries.flush()

@@ -34,7 +34,7 @@ def bgrewriteaof(ctx: Context, args: list[bytes]) -> bytes:
     state = ctx.engine.persistence
     if state.child == REWRITE:
         raise ReplyError(b"ERR Background append only file rewriting already in progress")
-    if state.saves.runs:
+    if state.saves.runs or not ctx.waits:  # inside EXEC, no child is started (Redis 8.6.3)
         state.rewrite_scheduled = True
         return reply.simple(b"Background append only file rewriting scheduled")
     state.child = REWRITE
@@ -58,8 +58,9 @@ def bgsave(ctx: Context, args: list[bytes]) -> bytes:
     saves = state.saves
     if saves.runs:
         raise ReplyError(SAVE_RUNS)
-    if state.child:
-        if len(args) == 1:
+    is_in_exec = not ctx.waits
+    if state.child or is_in_exec:
+        if len(args) == 1 and not is_in_exec:
             raise ReplyError(OTHER_CHILD)
         saves.scheduled = True
         return reply.simple(b"Background saving scheduled")

@@ -10,7 +10,7 @@ import lzf
 from penstock.storage.rdb.errors import BadRdb
 
 MOST_EXPANDED: Final = 88  # times its size
-SAVES_AT_LEAST: Final = 4  # bytes, or a string stays as it is
+SAVES_AT_LEAST: Final = 5  # bytes, or a string stays as it is (Redis 8.6.3, DUMP)
 
 
 def expanded(packed: bytes, size: int) -> bytes:
