@@ -383,7 +383,12 @@ USED: Final = (
     Directive(
         "replica-ignore-maxmemory", "yes", YesNo(), "Leave eviction to the master.", alias="slave-ignore-maxmemory"
     ),
-    Directive("repl-backlog-size", "1048576", Memory(1, least=16384), "Bytes of changes kept for replicas that reconnect."),
+    Directive(
+        "repl-backlog-size",
+        "1048576",
+        Memory(1, least=16384),
+        "Bytes of changes kept for replicas that reconnect.",
+    ),
     Directive(
         "repl-backlog-ttl", "3600", Number(0, LONG), "Seconds without replicas after which the backlog is freed."
     ),

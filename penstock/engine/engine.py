@@ -328,7 +328,9 @@ class Engine(EngineState):
             if state != IN_MULTI or row is None or row.no_multi or not row.fits(batch.width):
                 request = batch.request(at)
                 if row is None or row.subcommands:
+                    session.last_command = ""  # as long as nobody knows it (Redis 8.6.3, CLIENT LIST)
                     row = self.commands.named(request)
+                session.last_command = row.title
                 row = with_arity(row, request)
                 gate.admit(self, session, row, request)
                 if self.state & PAUSED and pausing.postpone(self, session, row, request):

@@ -31,8 +31,13 @@ def simple(text: bytes) -> bytes:
 
 
 def error(text: bytes) -> bytes:
-    """`text` begins with the error's code: b"ERR syntax error". CR and LF from user data become spaces, or go at its end."""
-    return b"-%b\r\n" % text.rstrip(_LINE_END).translate(_FLAT)
+    """`text` begins with the error's code: b"ERR syntax error". CR and LF become spaces, and go at its end."""
+    return b"-%b\r\n" % flat(text.rstrip(_LINE_END))
+
+
+def flat(text: bytes) -> bytes:
+    """A text as part of one line: CR and LF are spaces."""
+    return text.translate(_FLAT)
 
 
 def integer(number: int) -> bytes:

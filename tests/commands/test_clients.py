@@ -92,6 +92,23 @@ def test_client_list_tells_what_a_client_is_like(dialogue: Dialogue, clock: Manu
     assert {"age": "3", "idle": "3", "cmd": "ping", "addr": "127.0.0.1:50000"}.items() <= shown.items()
 
 
+@pytest.mark.parametrize(
+    ("line", "named"),
+    {
+        "NOSUCH": "NULL", "GET": "get", "CONFIG": "config", "CONFIG NOSUCH": "NULL", "CONFIG GET": "config|get",
+        "Get k": "get", "config|get x": "NULL",
+    }.items(),
+)  # fmt: skip
+@pytest.mark.parametrize("before", ["PING", "MULTI"])
+def test_client_list_names_the_last_command_whether_it_was_refused_or_not(
+    dialogue: Dialogue, before: str, line: str, named: str
+) -> None:
+    other = dialogue.another()
+    other(before, line)
+
+    assert fields(dialogue.raw(f"CLIENT LIST ID {other.session.id}"))["cmd"] == named
+
+
 def test_a_waiting_client_and_a_monitor_are_flagged(dialogue: Dialogue) -> None:
     waiting, monitor = dialogue.another(), dialogue.another()
     waiting("XREAD BLOCK 0 STREAMS s $")

@@ -143,6 +143,14 @@ def test_client_list_has_the_fields_of_its_version(of_version: Callable[..., Any
     assert b" read-events=" not in of_version("8.6")("CLIENT LIST")
 
 
+def test_acl_log_describes_clients_with_the_fields_of_its_version(of_version: Callable[..., Any]) -> None:
+    client = of_version("8.6")
+    client("AUTH nobody x")
+
+    assert b" tot-cmds=" in client.raw("ACL LOG")
+    assert b" read-events=" not in client.raw("ACL LOG")
+
+
 def test_info_and_hello_name_the_version(of_version: Callable[..., Any]) -> None:
     client = of_version("8.2")
     client("HELLO 3")

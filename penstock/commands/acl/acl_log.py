@@ -30,4 +30,6 @@ def acl_log(ctx: Context, args: list[bytes]) -> bytes:
             log.refusals.clear()
             return reply.OK
         count = max(arguments.integer(args[2]), 0)
-    return reply.array([refusal.as_reply(ctx.now_ms, ctx.resp3) for refusal in list(log.refusals)[:count]])
+    assert ctx.row is not None, "a request that runs has a row"
+    hidden = ctx.row.hidden
+    return reply.array([refusal.as_reply(ctx.now_ms, ctx.resp3, hidden) for refusal in list(log.refusals)[:count]])

@@ -17,7 +17,7 @@ CHANGES: Final = "admin stale no_async_loading"
 BY_SLOTS: Final = "O(N) where N is the total number of hash slot arguments"
 BY_RANGES: Final = "O(N) where N is the total number of the slots between the start slot and end slot arguments."
 RANGES: Final = "range:(start-slot:integer end-slot:integer) [start-slot:integer end-slot:integer ...]"
-LARGEST_BASE_PORT: Final = 55535  # the bus listens 10000 above
+BUS_ABOVE: Final = 10_000  # where the bus listens, above the port, if nothing else is said
 LARGEST_PORT: Final = 65535
 
 
@@ -163,7 +163,7 @@ def cluster_setslot(ctx: Context, args: list[bytes]) -> bytes:
     if action == b"IMPORTING" and node.owns(slot):
         raise ReplyError(b"ERR I'm already the owner of hash slot %d" % slot)
     if not is_own:
-        raise ReplyError(b"ERR I don't know about node %b" % args[4])
+        raise ReplyError(b"ERR I don't know about node %b" % refusals.c_string(args[4]))
     return reply.OK
 
 
@@ -247,15 +247,17 @@ def cluster_saveconfig(ctx: Context, args: list[bytes]) -> bytes:
 )
 def cluster_meet(ctx: Context, args: list[bytes]) -> bytes:
     node_of(ctx)
-    port = arguments.integer_or(args[3], b"ERR Invalid base port specified: %b" % args[3])
+    port = arguments.integer_or(args[3], b"ERR Invalid base port specified: %b" % refusals.c_string(args[3]))
+    bus_port = port + BUS_ABOVE
     if len(args) > 4:
-        arguments.integer_or(args[4], b"ERR Invalid bus port specified: %b" % args[4])
+        bus_port = arguments.integer_or(args[4], b"ERR Invalid bus port specified: %b" % refusals.c_string(args[4]))
     try:
         ipaddress.ip_address(args[2].decode("latin1"))
     except ValueError:
         port = 0
-    if not 0 < port <= LARGEST_PORT or (len(args) == 4 and port > LARGEST_BASE_PORT):
-        raise ReplyError(b"ERR Invalid node address specified: %b:%b" % (args[2], args[3]))
+    if not (0 < port <= LARGEST_PORT and 0 < bus_port <= LARGEST_PORT):
+        place = b"%b:%b" % (refusals.c_string(args[2]), refusals.c_string(args[3]))
+        raise ReplyError(b"ERR Invalid node address specified: " + place)
     return reply.OK
 
 

@@ -7,7 +7,7 @@ from penstock.engine.context import Context
 from penstock.engine.matching import globs
 from penstock.engine.scripting import function_payload, shebang
 from penstock.engine.scripting.function_libraries import LOAD_LIMIT_MS, REPLAY_LIMIT_MS, Library
-from penstock.engine.scripting.lua_machine import NO_LUA
+from penstock.engine.scripting.lua_machine import FLAGS, NO_LUA
 from penstock.engine.table.command_table import command, container
 from penstock.errors import ReplyError
 from penstock.protocol import reply
@@ -142,7 +142,7 @@ def function_list(ctx: Context, args: list[bytes]) -> bytes:
                 raise ReplyError(b"ERR library name argument was not given")
             pattern = args[at]
         else:
-            raise ReplyError(b"ERR Unknown argument " + refusals.c_string(args[at]))
+            raise ReplyError(b"ERR Unknown argument " + reply.flat(refusals.c_string(args[at])))
         at += 1
     glob = None if pattern is None else globs.Glob(pattern, ignore_case=True)
     return reply.array(
@@ -163,7 +163,7 @@ def _described(library: Library, with_code: bool, resp3: bool) -> bytes:
                     b"description",
                     reply.null(resp3) if function.description is None else reply.bulk(function.description),
                 ),
-                (b"flags", reply.set_of([reply.bulk(flag) for flag in sorted(function.flags)], resp3)),
+                (b"flags", reply.set_of([reply.simple(flag) for flag in FLAGS if flag in function.flags], resp3)),
             ],
             resp3,
         )

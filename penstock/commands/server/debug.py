@@ -209,7 +209,7 @@ def _protocol(ctx: Context, args: list[bytes]) -> bytes:
 
 
 def _error(ctx: Context, args: list[bytes]) -> bytes:
-    return reply.error(args[2])
+    return reply.error(reply.flat(args[2]))
 
 
 # -- accepted, without effect -----------------------------------------------------------------------------------------

@@ -107,7 +107,7 @@ def _read_add(args: list[bytes], ctx: Context) -> AddArguments:
     add.fields_at = at + 1
     if at <= last:
         _read_id(add, args[at])
-    if add.pid and (at > last or args[at] != b"*") and not ctx.session.privileged:
+    if add.pid and at <= last and args[at] != b"*" and not ctx.session.privileged:
         raise ReplyError(b"ERR syntax error, IDMP/IDMPAUTO can be used only with auto-generated IDs")
     add.trim.refuse_misuse(ctx.session.privileged)
     pairs = len(args) - add.fields_at

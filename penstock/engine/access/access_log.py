@@ -40,7 +40,11 @@ class Refusal:
             return False
         return (self.reason, self.context, self.subject, self.user) == (reason, context, subject, user)
 
-    def as_reply(self, now_ms: int, resp3: bool) -> bytes:
+    def as_reply(self, now_ms: int, resp3: bool, hidden: frozenset[bytes]) -> bytes:
+        """As ACL LOG shows it; `hidden` fields of the client's description are left out."""
+        client = self.client
+        if hidden:
+            client = b" ".join([part for part in client.split(b" ") if part.partition(b"=")[0] not in hidden])
         age = repr((now_ms - self.updated_ms) / 1000).removesuffix(".0")
         return reply.fields(
             [
@@ -50,7 +54,7 @@ class Refusal:
                 (b"object", reply.bulk(self.subject)),
                 (b"username", reply.bulk(self.user)),
                 (b"age-seconds", reply.double(age.encode(), resp3)),
-                (b"client-info", reply.bulk(self.client)),
+                (b"client-info", reply.bulk(client)),
                 (b"entry-id", reply.integer(self.id)),
                 (b"timestamp-created", reply.integer(self.created_ms)),
                 (b"timestamp-last-updated", reply.integer(self.updated_ms)),

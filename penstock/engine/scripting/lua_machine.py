@@ -42,7 +42,7 @@ NO_LUAJIT: Final = (
 )
 OUT_OF_MEMORY: Final = b"ERR not enough memory"
 NO_ROOM: Final = reply.error(OUT_OF_MEMORY)
-FLAGS: Final = frozenset((b"no-writes", b"allow-oom", b"allow-stale", b"no-cluster", b"allow-cross-slot-keys"))
+FLAGS: Final = (b"no-writes", b"allow-oom", b"allow-stale", b"no-cluster", b"allow-cross-slot-keys")  # as listed
 NAME_BYTES: Final = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_")
 NULL: Final = (
     b"local null = newproxy(true) getmetatable(null).__tostring = function() return 'userdata: (nil)' end return null"

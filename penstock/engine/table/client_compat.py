@@ -21,6 +21,7 @@ OPTIONS: Final = option_versions.SINCE | {
     ("XREAD", "+"): "7.4.0",
 }  # fmt: skip
 
+DESCRIBES_CLIENTS: Final = ("CLIENT|LIST", "CLIENT|INFO", "ACL|LOG")
 FIELDS: Final = {  # of replies, and sections of INFO
     ("XINFO|STREAM", "idmp-duration"): "8.6.0", ("XINFO|STREAM", "idmp-maxsize"): "8.6.0",
     ("XINFO|STREAM", "pids-tracked"): "8.6.0", ("XINFO|STREAM", "iids-tracked"): "8.6.0",
@@ -36,7 +37,7 @@ FIELDS: Final = {  # of replies, and sections of INFO
     ("INFO", "backup_in_progress"): "8.10.0",
 } | {
     (name, field): since
-    for name in ("CLIENT|LIST", "CLIENT|INFO")
+    for name in DESCRIBES_CLIENTS
     for field, since in (
         ("watch", "7.4.0"), ("io-thread", "8.0.0"), ("tot-net-in", "8.2.0"), ("tot-net-out", "8.2.0"),
         ("tot-cmds", "8.2.0"), ("read-events", "8.8.0"), ("parse-batch-cmd-sum", "8.8.0"), ("parse-batch-cnt", "8.8.0"),
@@ -50,7 +51,7 @@ VALKEY_COMMANDS: Final = frozenset({
 })  # fmt: skip
 VALKEY_WORDS: Final = frozenset({
     ("CLIENT|KILL", "MAXAGE"), ("HSCAN", "NOVALUES"), ("SET", "IFEQ"), ("XREAD", "+"),
-    *((name, field) for name in ("CLIENT|LIST", "CLIENT|INFO") for field in (
+    *((name, field) for name in DESCRIBES_CLIENTS for field in (
         "watch", "tot-net-in", "tot-net-out", "tot-cmds",
     )),
 })  # fmt: skip
