@@ -9,7 +9,7 @@ from typing import Final
 
 from penstock.clock import Clock
 from penstock.config.settings import Settings
-from penstock.engine import consumers, gate, key_expiry, transactions
+from penstock.engine import consumers, gate, key_expiry
 from penstock.engine.context import BLOCKED, Context
 from penstock.engine.effects import EffectLog
 from penstock.engine.engine_state import EngineState
@@ -341,7 +341,7 @@ class Engine(EngineState):
                 return row, 0
         except ReplyError as refusal:
             if row is not None and row.name == "EXEC":
-                refusal = transactions.abort(self, session, refusal)
+                refusal = gate.abort(self, session, refusal)
             elif session.queue is not None:
                 session.queue_failed = True
             self.statistics.reject(row, refusal.text)

@@ -2,8 +2,9 @@
 
 from typing import Final
 
-from penstock.engine import protected_commands, refusals, transactions
+from penstock.engine import intents, protected_commands, refusals
 from penstock.engine.engine_state import EngineState
+from penstock.engine.replication.replication import MASTER_DOWN
 from penstock.engine.session import Session
 from penstock.engine.state import FOLLOWING, NEEDS_REPLICAS, RESTRICTED
 from penstock.engine.table.row import Row
@@ -24,13 +25,16 @@ def admit(engine: EngineState, session: Session, row: Row, request: list[bytes])
     if engine.cluster is not None:
         engine.cluster.admit(session, row, request)
     if engine.memory.limit and not engine.loading and not _leaves_memory_to_master(engine):
-        engine.memory.admit(session, row)
-    if engine.trouble is not None and (transactions.may_write(session, row) or row.name == "PING"):
+        engine.memory.admit(intents.needs_memory(engine, session, row, request))
+    if engine.trouble is not None and (row.name == "PING" or intents.may_write(engine, session, row, request)):
         raise ReplyError(engine.trouble)
-    if engine.state & NEEDS_REPLICAS and transactions.may_write(session, row):
+    if engine.state & NEEDS_REPLICAS and intents.may_write(engine, session, row, request):
         engine.replication.admit_write()
     if engine.state & FOLLOWING:
-        engine.replication.admit_on_replica(row, transactions.may_write(session, row))
+        if intents.may_write(engine, session, row, request):
+            engine.replication.admit_write_on_replica()
+        if engine.replication.is_stale() and not intents.allows_stale(engine, row, request):
+            raise ReplyError(MASTER_DOWN)
     if session.resp == 2 and session.is_subscribed and not row.pubsub:
         raise ReplyError(
             b"ERR Can't execute '%b': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed"
@@ -51,3 +55,13 @@ def admit(engine: EngineState, session: Session, row: Row, request: list[bytes])
 
 def _leaves_memory_to_master(engine: EngineState) -> bool:
     return engine.state & FOLLOWING != 0 and engine.settings.yes("replica-ignore-maxmemory")
+
+
+def abort(engine: EngineState, session: Session, refusal: ReplyError) -> ReplyError:
+    """EXEC itself is refused: the transaction, if one is open, and the watches go (Redis 8.6.3)."""
+    session.queue = None
+    session.queue_failed = False
+    engine.unwatch(session)
+    if refusal.text.startswith((b"CROSSSLOT", b"CLUSTERDOWN")):
+        return refusal
+    return ReplyError(b"EXECABORT Transaction discarded because of: " + refusal.text.removeprefix(b"ERR "))

@@ -28,6 +28,7 @@ ALIKE = {
         "ACL DRYRUN default get a", "ACL DRYRUN nobody get a", "ACL DRYRUN default nope a", "ACL DRYRUN default get",
         "ACL DRYRUN default xgroup create a",
     ],
+    "a long name": ["ACL CAT " + "x" * 130],
     "log": ["ACL LOG RESET", "ACL LOG 5", "ACL LOG x", "ACL LOG -1", "ACL LOG 1 2"],
     "files": ["ACL LOAD", "ACL SAVE", "ACL DELUSER default", "ACL DELUSER nobody"],
     "bad rules": [

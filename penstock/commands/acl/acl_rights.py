@@ -33,7 +33,7 @@ def acl_cat(ctx: Context, args: list[bytes]) -> bytes:
         return reply.bulks([category.encode() for category in CATEGORIES])
     wanted = args[2].decode(errors="replace").lower()
     if wanted not in CATEGORIES:
-        raise ReplyError(b"ERR Unknown category '%b'" % refusals.c_string(args[2]))
+        raise ReplyError(b"ERR Unknown category '%b'" % refusals.c_string(args[2])[:128])
     rows = [row for top in ctx.engine.rows.values() for row in (top, *top.subcommands.values())]
     return reply.bulks([row.label for row in rows if not row.is_container and wanted in categories(row)])
 

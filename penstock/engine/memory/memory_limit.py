@@ -11,8 +11,6 @@ from penstock.clock import Clock
 from penstock.config.settings import Settings
 from penstock.engine import refusals
 from penstock.engine.memory import process_memory
-from penstock.engine.session import Session
-from penstock.engine.table.row import Row
 from penstock.engine.telemetry.statistics import Statistics
 
 READ_EVERY_US: Final = 100_000
@@ -82,11 +80,9 @@ class MemoryLimit:
         """Whether requests may be handled without asking one by one."""
         return self.excess() <= 0
 
-    def admit(self, session: Session, row: Row) -> None:
+    def admit(self, needs_memory: bool) -> None:
         """Make room before a request; refused is one that needs more where there is none (Redis 8.6.3)."""
-        if not self._makes_too_little_room():
-            return
-        if row.denyoom or (row.name == "EXEC" and any(queued.denyoom for queued, _ in session.queue or ())):
+        if self._makes_too_little_room() and needs_memory:
             raise refusals.out_of_memory()
 
     def refuses(self) -> bool:

@@ -18,7 +18,6 @@ from penstock.engine.replication.failover_state import Failover, Place
 from penstock.engine.replication.master import Master
 from penstock.engine.replication.replica import Replica
 from penstock.engine.session import Session
-from penstock.engine.table.row import Row
 from penstock.engine.telemetry.identity import NO_ID, new_id
 from penstock.errors import ReplyError
 from penstock.protocol import private_lines, reply
@@ -190,14 +189,15 @@ class Replication:
         """A piece of the master's stream was applied: replicas of ours get it as it is."""
         self.open_stream().append(piece)
 
-    def admit_on_replica(self, row: Row, writes: bool) -> None:
-        """What clients of a replica may not do (Redis 8.6.3)."""
-        master = self.master
-        if writes and self._settings.yes("replica-read-only"):
+    def admit_write_on_replica(self) -> None:
+        """READONLY where clients may not write on a replica (Redis 8.6.3)."""
+        if self._settings.yes("replica-read-only"):
             raise ReplyError(READ_ONLY)
-        if master is None or master.is_up or "stale" in row.flags or self._settings.yes("replica-serve-stale-data"):
-            return
-        raise ReplyError(MASTER_DOWN)
+
+    def is_stale(self) -> bool:
+        """Whether the server has lost its master, and is not to serve what may be out of date."""
+        master = self.master
+        return master is not None and not master.is_up and not self._settings.yes("replica-serve-stale-data")
 
     # -- replicas ---------------------------------------------------------------------------------------------------
 

@@ -22,6 +22,7 @@ BAD_WORD: Final = b"ERR Lua redis lib command arguments must be strings or integ
 UNKNOWN: Final = b"ERR Unknown Redis command called from script"
 WRONG_COUNT: Final = b"ERR Wrong number of args calling Redis command from script"
 NOT_ALLOWED: Final = b"ERR This Redis command is not allowed from script"
+STALE: Final = b"ERR Can not execute the command on a stale replica"
 READ_ONLY: Final = b"ERR Write commands are not allowed from read-only scripts."
 KILLED: Final = b"ERR Script killed by user with SCRIPT KILL..."
 LOAD_TIMEOUT: Final = b"ERR FUNCTION LOAD timeout"
@@ -104,6 +105,7 @@ class Calls:
         self.killed = False
         self.wrote = False
         self.may_exceed = False  # maxmemory: the script has the flag allow-oom
+        self.is_stale = False  # the server is a replica that has lost its master
         self._stop_text = KILLED
         self.stop_at_us = 0  # when a script that nobody can kill is stopped; 0: never
         self.give_back: Callable[[], None] | None = None
@@ -179,6 +181,8 @@ class Calls:
             return WRONG_COUNT
         if "noscript" in row.flags:
             return NOT_ALLOWED
+        if self.is_stale and "stale" not in row.flags:
+            return STALE
         if self._session.state & RESTRICTED:
             refusal = requests.refusal(self._caller, row, request)
             if refusal is not None:

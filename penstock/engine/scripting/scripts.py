@@ -16,13 +16,14 @@ from typing import TYPE_CHECKING, Final
 
 from penstock.engine import refusals
 from penstock.engine.context import BLOCKED, Context
+from penstock.engine.replication.replication import MASTER_DOWN
 from penstock.engine.scripting import lock_scripts, shebang
 from penstock.engine.scripting.function_libraries import Function, Libraries
 from penstock.engine.scripting.lua_machine import Machine
 from penstock.engine.scripting.script_calls import Calls, OwnRequests
 from penstock.engine.scripting.script_runner import ScriptRunner
 from penstock.engine.session import QueuedRequests, Session
-from penstock.engine.state import RESTRICTED
+from penstock.engine.state import FOLLOWING, RESTRICTED
 from penstock.engine.table.row import Row
 from penstock.engine.waiting.blocked_request import BlockedRequest
 from penstock.errors import ReplyError
@@ -169,12 +170,26 @@ class Scripts:
         self.cached.clear()
         self._evaluated.clear()
 
+    def flags_of(self, command: str, name: bytes) -> frozenset[bytes] | None:
+        """The flags of what EVAL and its relatives run, by the first argument; None where there are none to go by."""
+        if command.startswith("FCALL"):
+            function = self.libraries.functions.get(name.lower())
+            return None if function is None else function.flags
+        if command.startswith("EVALSHA"):
+            script = self.cached.get(name.lower())
+            return None if script is None else script.flags
+        try:
+            return shebang.read(name)[0]
+        except ReplyError:
+            return None
+
     # -- running ----------------------------------------------------------------------------------------------------
 
     def run(self, ctx: Context, sha: bytes, script: Script, keys: int, words: list[bytes], read_only: bool) -> bytes:
         """The reply of a script that is kept."""
         if not script.loaded:
             self._evaluated.move_to_end(sha)
+        self._look_at_master(script.flags)
         self._look_at_memory(script.flags)
         if self._engine.cluster is not None:
             self._look_at_cluster(script.flags, words[:keys])
@@ -191,6 +206,7 @@ class Scripts:
 
     def call(self, ctx: Context, function: Function, keys: int, words: list[bytes], read_only: bool) -> bytes:
         """The reply of a function of a library."""
+        self._look_at_master(function.flags)
         self._look_at_memory(function.flags)
         if self._engine.cluster is not None:
             self._look_at_cluster(function.flags, words[:keys])
@@ -222,6 +238,13 @@ class Scripts:
             return self._ended(ctx, answer)
         self.calls.in_place = False  # what took more steps than it may in place
         return self._watch(ctx, name, is_function, partial(machine.go_on, name))
+
+    def _look_at_master(self, flags: frozenset[bytes] | None) -> None:
+        """On a stale replica a script needs a flag, and its requests must be such as are served there (Redis 8.6.3)."""
+        engine = self._engine
+        self.calls.is_stale = engine.state & FOLLOWING != 0 and engine.replication.is_stale()
+        if self.calls.is_stale and (flags is None or b"allow-stale" not in flags):
+            raise ReplyError(MASTER_DOWN)
 
     def _look_at_memory(self, flags: frozenset[bytes] | None) -> None:
         """Above maxmemory a script whose flags neither forbid writing nor allow that is refused (Redis 8.6.3)."""

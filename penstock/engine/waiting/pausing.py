@@ -3,7 +3,7 @@
 FAILOVER holds those back that may write until it has ended (`hold_writes`).
 """
 
-from penstock.engine import transactions
+from penstock.engine import intents
 from penstock.engine.engine_state import EngineState
 from penstock.engine.session import Session
 from penstock.engine.table.row import Row
@@ -25,7 +25,7 @@ def postpone(engine: EngineState, session: Session, row: Row, request: list[byte
     if not engine.writes_paused(now_ms):
         return False
     pauses_all = engine.pauses_all and now_ms < engine.paused_until_ms
-    if not (pauses_all or transactions.may_write(session, row) or row.name == "PUBLISH"):
+    if not (pauses_all or intents.may_spread(engine, session, row, request)):
         return False
     session.blocked = BlockedRequest(session, row, request, session.db_index, [], 0, reply.NO_REPLY)
     session.blocked.postponed = True

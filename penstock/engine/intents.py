@@ -1,0 +1,68 @@
+"""What a request may do, as the gate judges it: a transaction and a script by what is in them (Redis 8.6.3).
+
+A script with a shebang, and a function, count by their flags: without `no-writes` they write, whatever they do then.
+"""
+
+from collections.abc import Callable
+from typing import Final, TypeAlias
+
+from penstock.engine.engine_state import EngineState
+from penstock.engine.session import Session
+from penstock.engine.table.row import Row
+
+RUN_SCRIPTS: Final = frozenset(["EVAL", "EVAL_RO", "EVALSHA", "EVALSHA_RO", "FCALL", "FCALL_RO"])
+MAY_SPREAD: Final = frozenset(["EVAL", "EVALSHA", "FCALL", "PFCOUNT", "PUBLISH", "SPUBLISH"])
+
+Question: TypeAlias = Callable[[EngineState, Row, list[bytes]], bool]
+
+
+def may_write(engine: EngineState, session: Session, row: Row, request: list[bytes]) -> bool:
+    """Whether a request may change data."""
+    return _any(engine, session, row, request, _writes)
+
+
+def may_spread(engine: EngineState, session: Session, row: Row, request: list[bytes]) -> bool:
+    """Whether a request may change data, or have another effect that replicas are told of."""
+    return _any(engine, session, row, request, _spreads)
+
+
+def needs_memory(engine: EngineState, session: Session, row: Row, request: list[bytes]) -> bool:
+    """Whether a request is refused above maxmemory."""
+    return _any(engine, session, row, request, _needs_memory)
+
+
+def allows_stale(engine: EngineState, row: Row, request: list[bytes]) -> bool:
+    """Whether a replica that has lost its master serves a request, with `replica-serve-stale-data no`."""
+    flags = _script_flags(engine, row, request)
+    return "stale" in row.flags if flags is None else b"allow-stale" in flags
+
+
+def _any(engine: EngineState, session: Session, row: Row, request: list[bytes], question: Question) -> bool:
+    """The answer for a request; for EXEC, whether one of those that are queued has it."""
+    if row.name != "EXEC":
+        return question(engine, row, request)
+    for queued, batch in session.queue or ():
+        for at in range(batch.count if queued.name in RUN_SCRIPTS else 1):  # of others, the words do not matter
+            if question(engine, queued, batch.request(at)):
+                return True
+    return False
+
+
+def _writes(engine: EngineState, row: Row, request: list[bytes]) -> bool:
+    flags = _script_flags(engine, row, request)
+    return row.write if flags is None else b"no-writes" not in flags
+
+
+def _spreads(engine: EngineState, row: Row, request: list[bytes]) -> bool:
+    flags = _script_flags(engine, row, request)
+    return row.write or row.name in MAY_SPREAD if flags is None else b"no-writes" not in flags
+
+
+def _needs_memory(engine: EngineState, row: Row, request: list[bytes]) -> bool:
+    flags = _script_flags(engine, row, request)
+    return row.denyoom if flags is None else b"no-writes" not in flags and b"allow-oom" not in flags
+
+
+def _script_flags(engine: EngineState, row: Row, request: list[bytes]) -> frozenset[bytes] | None:
+    """The flags of what a request runs; None where it runs no script, or one without flags."""
+    return engine.scripts.flags_of(row.name, request[1]) if row.name in RUN_SCRIPTS else None
