@@ -22,7 +22,7 @@ HALF: Final = 2
 XREADGROUP_OPTIONS: Final = 4  # where its key specification has STREAMS looked for
 C_NUMBER: Final = re.compile(rb"[ \t-\r]*[+-]?[0-9]{1,100}")
 WITHOUT_SECOND_LOOK: Final = ("MSETEX",)
-_CONDITIONS: Final = frozenset((b"IFEQ", b"IFNE", b"IFDEQ", b"IFDNE"))  # of SET
+_CONDITIONS: Final = frozenset((b"IFEQ", b"IFNE", b"IFDEQ", b"IFDNE"))  # of SET and DELEX
 
 _OPTIONS: Final[dict[bytes, int]] = {  # of XREAD and XREADGROUP, and how many words follow each
     b"BLOCK": 1,
@@ -39,7 +39,6 @@ _SORT_OPTIONS: Final[dict[bytes, int]] = {b"LIMIT": 2, b"BY": 1, b"GET": 1}
 _MIGRATE_OPTIONS: Final[dict[bytes, int]] = {b"AUTH": 1, b"AUTH2": 2}
 MIGRATED_KEY: Final = 3
 MIGRATE_OPTIONS: Final = 6
-DELEX_WITHOUT_CONDITION: Final = 2  # words
 
 
 class KeySpec:
@@ -251,7 +250,7 @@ def _flags(row: Row, spec: KeySpec, args: list[bytes]) -> list[str]:
     if row.name == "BITFIELD":
         return ["RO", "access"] if _only_gets(args) else ["RW", "access", "update"]
     if row.name == "DELEX":
-        return ["RM" if len(args) == DELEX_WITHOUT_CONDITION else "RW", "delete"]
+        return ["RM" if _CONDITIONS.isdisjoint([word.upper() for word in args[2:]]) else "RW", "delete"]
     return spec.flags
 
 
