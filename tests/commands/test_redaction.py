@@ -18,6 +18,9 @@ REQUESTS = [  # as Redis 8.6.3 shows them
     "CONFIG SET masterauth secret timeout 0", "CONFIG SET masteruser secret", "CONFIG SET MASTERAUTH secret",
     "CONFIG SET timeout 0 masterauth secret", "CONFIG SET timeout 0", "ACL SETUSER default on", "ACL GETUSER default",
     "ACL DELUSER bob", "ACL DRYRUN default get a", "PING secret",
+    "MIGRATE h 1 nokey 0 1 AUTH secret", "MIGRATE h 1 nokey 0 1 copy auth2 bob secret replace",
+    "MIGRATE h 1 nokey 0 x AUTH secret AUTH2 bob secret", "MIGRATE h 1 nokey 0 1 AUTH secret KEYS AUTH key",
+    "MIGRATE h 1 nokey 0 1 AUTH",
 ]  # fmt: skip
 REFUSED = [  # Redis shows the password in most of them
     "HELLO 4 AUTH default secret", "HELLO x AUTH default secret", "HELLO AUTH default secret", "AUTH a b secret",
@@ -25,6 +28,8 @@ REFUSED = [  # Redis shows the password in most of them
     "HELLO 3 SETNAME AUTH secret AUTH d secret",
     "HELLO 3 AUTH secret", "CONFIG SET timeout requirepass secret", "CONFIG SET requirepass secret timeout",
     "CONFIG SET hz x requirepass secret", "ACL SETUSER default on nonsense >secret",
+    "MIGRATE h 1 nokey 0 1 FOO AUTH secret", "MIGRATE h 1 nokey 0 1 AUTH2 secret",
+    "MIGRATE h 1 nokey 0 1 x AUTH2 bob secret",
 ]  # fmt: skip
 WORDS = [b"SETNAME", b"AUTH", b"n", b"default", b"secret"]
 

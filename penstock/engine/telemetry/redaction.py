@@ -10,6 +10,8 @@ HIDDEN: Final = b"(redacted)"
 SECRET_DIRECTIVES: Final = frozenset({
     b"requirepass", b"masterauth", b"masteruser", b"tls-key-file-pass", b"tls-client-key-file-pass",
 })  # fmt: skip
+AUTH_WORDS: Final[dict[bytes, int]] = {b"AUTH": 1, b"AUTH2": 2}  # and how many secrets follow each, in MIGRATE
+MIGRATE_OPTIONS: Final = 6  # where they begin
 USER_COMMANDS: Final = ("ACL|SETUSER", "ACL|GETUSER", "ACL|DELUSER")  # users' names, too
 
 
@@ -23,6 +25,8 @@ def redacted(name: str, request: list[bytes]) -> list[bytes]:
         return _hidden_from(request, 2)
     if name == "CONFIG|SET":
         return _config_set(request)
+    if name == "MIGRATE":
+        return _migrate(request)
     return request
 
 
@@ -48,9 +52,26 @@ def _hello(request: list[bytes]) -> list[bytes]:
     return shown
 
 
+def _migrate(request: list[bytes]) -> list[bytes]:
+    """The words that MIGRATE takes for a user and a password; where an option is none, all that is behind an AUTH."""
+    shown = list(request)
+    at = MIGRATE_OPTIONS
+    while at < len(request):
+        option = request[at].upper()
+        if option == b"KEYS":
+            break
+        secrets = AUTH_WORDS.get(option, 0)
+        if not secrets and option not in (b"COPY", b"REPLACE"):
+            return _behind_auth(shown, at)
+        for place in range(at + 1, min(at + 1 + secrets, len(request))):
+            shown[place] = HIDDEN
+        at += 1 + secrets
+    return shown
+
+
 def _behind_auth(shown: list[bytes], at: int) -> list[bytes]:
     for place in range(at, len(shown)):
-        if shown[place].upper() == b"AUTH":
+        if shown[place].upper() in AUTH_WORDS:
             return _hidden_from(shown, place + 1)
     return shown
 
