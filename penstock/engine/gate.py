@@ -33,7 +33,7 @@ def admit(engine: EngineState, session: Session, row: Row, request: list[bytes])
     if engine.state & FOLLOWING:
         if intents.may_write(engine, session, row, request):
             engine.replication.admit_write_on_replica()
-        if engine.replication.is_stale() and not intents.allows_stale(engine, row, request):
+        if engine.replication.is_stale() and intents.needs_master(engine, session, row, request):
             raise ReplyError(MASTER_DOWN)
     if session.resp == 2 and session.is_subscribed and not row.pubsub:
         raise ReplyError(

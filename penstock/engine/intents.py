@@ -31,10 +31,9 @@ def needs_memory(engine: EngineState, session: Session, row: Row, request: list[
     return _any(engine, session, row, request, _needs_memory)
 
 
-def allows_stale(engine: EngineState, row: Row, request: list[bytes]) -> bool:
-    """Whether a replica that has lost its master serves a request, with `replica-serve-stale-data no`."""
-    flags = _script_flags(engine, row, request)
-    return "stale" in row.flags if flags is None else b"allow-stale" in flags
+def needs_master(engine: EngineState, session: Session, row: Row, request: list[bytes]) -> bool:
+    """Whether a replica that has lost its master refuses a request, with `replica-serve-stale-data no`."""
+    return _any(engine, session, row, request, _needs_master)
 
 
 def _any(engine: EngineState, session: Session, row: Row, request: list[bytes], question: Question) -> bool:
@@ -61,6 +60,11 @@ def _spreads(engine: EngineState, row: Row, request: list[bytes]) -> bool:
 def _needs_memory(engine: EngineState, row: Row, request: list[bytes]) -> bool:
     flags = _script_flags(engine, row, request)
     return row.denyoom if flags is None else b"no-writes" not in flags and b"allow-oom" not in flags
+
+
+def _needs_master(engine: EngineState, row: Row, request: list[bytes]) -> bool:
+    flags = _script_flags(engine, row, request)
+    return "stale" not in row.flags if flags is None else b"allow-stale" not in flags
 
 
 def _script_flags(engine: EngineState, row: Row, request: list[bytes]) -> frozenset[bytes] | None:

@@ -17,7 +17,7 @@ from tests.against_redis.makers.places import Places
 from tests.against_redis.makers.sizes import MEASURED
 from tests.against_redis.queue_scenes import QueueScenes
 from tests.against_redis.scenes import Scenes
-from tests.against_redis.talkers import Cluster, Tracking
+from tests.against_redis.talkers import Cluster, Hindered, Tracking
 from tests.against_redis.typed import MAKERS, compare_types
 from tests.support.compared_sides import InProcess, Piped, known_by
 from tests.support.reference_knowledge import Known
@@ -68,6 +68,7 @@ def main() -> int:
         help="with --types: only requests of these makers, and about keys of any type (default: those of all types)",
     )
     parser.add_argument("--tracking", action="store_true", help="compare what clients are told that track keys instead")
+    parser.add_argument("--hindered", action="store_true", help="compare what a server refuses for its state instead")
     parser.add_argument("--cluster", action="store_true", help="compare the clients of a cluster of one instead")
     parser.add_argument("--tcp", action="store_true", help="compare a Penstock process instead of an engine")
     parser.add_argument("--reference", default="redis", help="redis, valkey, or a server's path (default: %(default)s)")
@@ -93,8 +94,8 @@ def main() -> int:
                 if chosen.blocking:
                     kind = QueueScenes if chosen.types else Scenes
                     counted, found = blocked_clients.compare(port, known, ours, str(seed), chosen.scenarios, kind)
-                elif chosen.tracking or chosen.cluster:
-                    talker = Cluster if chosen.cluster else Tracking
+                elif chosen.tracking or chosen.cluster or chosen.hindered:
+                    talker = Cluster if chosen.cluster else Hindered if chosen.hindered else Tracking
                     handled, found = compare_dialogues(port, known, str(seed), chosen.commands, talker)
                     counted = f"{handled} requests"
                     total += handled

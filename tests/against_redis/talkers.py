@@ -25,6 +25,23 @@ TALKERS: Final = 4  # of the stage's clients
 PREFIXES: Final = ("t", "l", "h", "s", "z", "t1", "any", "x", "nothing")
 SLOTS: Final = ("15891", "11826", "0", "16383")  # the first two are those of {t} and {u}
 UNBROKEN: Final = ("PREFIX", "REDIRECT", "UNSUBSCRIBE", "SUNSUBSCRIBE")  # answered twice; own numbers; no order
+HINDRANCES: Final = {  # directives, with the value that refuses nothing first
+    "min-replicas-to-write": ("0", "0", "1"), "maxmemory": ("0", "0", "1"), "replica-serve-stale-data": ("yes", "no"),
+}  # fmt: skip
+CHANGES: Final = ("CONFIG", "REPLICAOF")
+FLAGS: Final = ("no-writes", "allow-oom", "allow-stale", "allow-cross-slot-keys")
+CALLS: Final = (
+    "return 1", "return redis.call('GET', 't1')", "return redis.pcall('SET', 't1', '2')",
+    "return redis.call('DEL', 't1')", "return redis.pcall('ECHO', 'x')", "return redis.pcall('PUBLISH', 'news', 'x')",
+    "return {redis.pcall('PFCOUNT', 'p1')}",
+)  # fmt: skip
+LIBRARY: Final = (
+    "#!lua name=hindered\nlocal function f() return redis.pcall('SET', 't1', 'f') end\n"
+    "redis.register_function('w', f)\n"
+    "redis.register_function{function_name='r', callback=f, flags={'no-writes'}}\n"
+    "redis.register_function{function_name='s', callback=f, flags={'no-writes', 'allow-stale'}}\n"
+    "redis.register_function{function_name='o', callback=f, flags={'allow-oom'}}"
+)
 UNKNOWN: Final = ("x", "0" * 40)  # nodes
 KEYS: Final = frozenset(word for words in (*OWN.values(), SHARED) for word in words)
 
@@ -107,6 +124,53 @@ class Tracking(Talker):
         """None that begins with another of the same request: Redis answers that twice."""
         free = [one for one in PREFIXES if not any(one[:1] == other[:1] for other in request)]
         return self.chance.choice(free)
+
+
+class Hindered(Talker):
+    """Clients of a server that refuses much: a replica without a master, one that wants replicas, or more memory."""
+
+    weights: ClassVar[dict[str, int]] = {
+        "CONFIG|SET": 8, "REPLICAOF": 3, "EVAL": 20, "EVAL_RO": 6, "EVALSHA": 2, "EVALSHA_RO": 1, "FCALL": 8,
+        "FCALL_RO": 4, "MULTI": 5, "EXEC": 5, "PUBLISH": 1, "PFADD": 1, "PFCOUNT": 2, "PING": 1, "FUNCTION|STATS": 1,
+        "SCRIPT|EXISTS": 1,
+    }  # fmt: skip
+    free: ClassVar[tuple[tuple[str, ...], ...]] = (
+        ("REPLICAOF", "NO", "ONE"),
+        *[("CONFIG", "SET", name, values[0]) for name, values in HINDRANCES.items()],
+    )
+
+    @staticmethod
+    def opening() -> list[Event]:
+        return [
+            Event(0, (*Hindered.free, ("FLUSHALL",), ("SCRIPT", "FLUSH"), ("FUNCTION", "LOAD", "REPLACE", LIBRARY)))
+        ]
+
+    @staticmethod
+    def looks() -> list[Event]:
+        return [Event(0, (("RESET",), *Hindered.free)), *Talker.looks()]
+
+    def words(self) -> Vocabulary:
+        return Vocabulary(
+            {
+                "parameter": tuple(HINDRANCES), "CONFIG|SET value": lambda request: self.of(*HINDRANCES[request[-1]]),
+                "host": ("127.0.0.1",), "port": ("1",), "script": self._script, "numkeys": ("0",),
+                "function": ("w", "r", "s", "o", "nosuch"),
+                "sha1": ("e0e1f9fabfc9d4800c877a703b823ac0578ff8db", "0" * 40),
+                "key": ("t1", "p1"), "element": ("a", "b"), "channel": ("news",), "message": ("hello",),
+                "string": ("a",),
+            },
+            {"key": 0, "arg": 0, "NO": 1, "host-port": 1},
+            most={"CONFIG|SET data": 1},
+        )  # fmt: skip
+
+    def events(self, count: int) -> list[Event]:
+        """The server's state is changed by a client that is in no transaction."""
+        made = super().events(count)
+        return [Event(TALKERS, one.requests) if one.requests and one.requests[0][0] in CHANGES else one for one in made]
+
+    def _script(self, request: Request) -> str:
+        flags = ",".join(flag for flag in FLAGS if self.chance.random() < 0.35)
+        return self.of("", "#!lua\n", f"#!lua flags={flags}\n", "#!other\n") + self.of(*CALLS)
 
 
 class Cluster(Talker):

@@ -304,6 +304,6 @@ class Replication:
         return self._settings.number("min-replicas-to-write") if self._settings.number("min-replicas-max-lag") else 0
 
     def admit_write(self) -> None:
-        """NOREPLICAS where too few replicas follow."""
-        if self.needed() and self.good() < self.needed():
+        """NOREPLICAS where too few replicas follow a master; a replica has its own reasons (Redis 8.6.3)."""
+        if self.master is None and self.needed() and self.good() < self.needed():
             raise ReplyError(b"NOREPLICAS Not enough good replicas to write.")

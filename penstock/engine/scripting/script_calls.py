@@ -190,7 +190,7 @@ class Calls:
         if row.write or row.name in SPREADING:
             if self._read_only:
                 return READ_ONLY
-            trouble = requests.trouble()
+            trouble = requests.trouble() if row.write else None
             if trouble is not None:
                 return trouble
             # A script that has begun to write is not stopped half-way (Redis 8.6.3).

@@ -23,7 +23,7 @@ from penstock.engine.scripting.lua_machine import Machine
 from penstock.engine.scripting.script_calls import Calls, OwnRequests
 from penstock.engine.scripting.script_runner import ScriptRunner
 from penstock.engine.session import QueuedRequests, Session
-from penstock.engine.state import FOLLOWING, RESTRICTED
+from penstock.engine.state import FOLLOWING, NEEDS_REPLICAS, RESTRICTED
 from penstock.engine.table.row import Row
 from penstock.engine.waiting.blocked_request import BlockedRequest
 from penstock.errors import ReplyError
@@ -38,6 +38,11 @@ NOT_BUSY: Final = b"NOTBUSY No scripts in execution right now."
 UNKILLABLE: Final = (
     b"UNKILLABLE Sorry the script already executed write commands against the dataset. You can either wait the script"
     b" termination or kill the server in a hard way using the SHUTDOWN NOSAVE command."
+)
+WRITES_ON_REPLICA: Final = b"READONLY Can not run script with write flag on readonly replica"
+NOT_STALE: Final = (
+    b"MASTERDOWN Link with MASTER is down, replica-serve-stale-data is set to 'no' and 'allow-stale' flag is not set on"
+    b" the script."
 )
 WRITES_IN_RO: Final = b"ERR Can not execute a script with write flag using *_ro command."
 
@@ -189,12 +194,9 @@ class Scripts:
         """The reply of a script that is kept."""
         if not script.loaded:
             self._evaluated.move_to_end(sha)
-        self._look_at_master(script.flags)
-        self._look_at_memory(script.flags)
+        read_only = self._admit(script.flags, read_only)
         if self._engine.cluster is not None:
             self._look_at_cluster(script.flags, words[:keys])
-        if script.flags is not None:
-            read_only = may_only_read(script.flags, read_only)
         if script.is_lock:
             plain = not read_only and self._engine.trouble is None and not ctx.session.state & RESTRICTED
             if not self._has_lua() or (plain and lock_scripts.goes_well(ctx.db, sha, keys, words)):
@@ -206,11 +208,9 @@ class Scripts:
 
     def call(self, ctx: Context, function: Function, keys: int, words: list[bytes], read_only: bool) -> bytes:
         """The reply of a function of a library."""
-        self._look_at_master(function.flags)
-        self._look_at_memory(function.flags)
+        read_only = self._admit(function.flags, read_only)
         if self._engine.cluster is not None:
             self._look_at_cluster(function.flags, words[:keys])
-        read_only = may_only_read(function.flags, read_only)
         return self._start(ctx, function.number, function.steps, function.name, True, keys, words, read_only)
 
     def _start(
@@ -239,12 +239,27 @@ class Scripts:
         self.calls.in_place = False  # what took more steps than it may in place
         return self._watch(ctx, name, is_function, partial(machine.go_on, name))
 
+    def _admit(self, flags: frozenset[bytes] | None, read_only: bool) -> bool:
+        """Whether a script may only read. Refused for the server's state is what the gate has let pass, inside EXEC."""
+        engine = self._engine
+        if engine.state & FOLLOWING:
+            self._look_at_master(flags)
+        else:
+            self.calls.is_stale = False
+        if flags is not None:
+            read_only = may_only_read(flags, read_only)
+            if not read_only and engine.state & NEEDS_REPLICAS:
+                engine.replication.admit_write()
+        self._look_at_memory(flags)
+        return read_only
+
     def _look_at_master(self, flags: frozenset[bytes] | None) -> None:
         """On a stale replica a script needs a flag, and its requests must be such as are served there (Redis 8.6.3)."""
-        engine = self._engine
-        self.calls.is_stale = engine.state & FOLLOWING != 0 and engine.replication.is_stale()
+        self.calls.is_stale = self._engine.replication.is_stale()
         if self.calls.is_stale and (flags is None or b"allow-stale" not in flags):
-            raise ReplyError(MASTER_DOWN)
+            raise ReplyError(MASTER_DOWN if flags is None else NOT_STALE)
+        if flags is not None and b"no-writes" not in flags and self._engine.settings.yes("replica-read-only"):
+            raise ReplyError(WRITES_ON_REPLICA)
 
     def _look_at_memory(self, flags: frozenset[bytes] | None) -> None:
         """Above maxmemory a script whose flags neither forbid writing nor allow that is refused (Redis 8.6.3)."""
