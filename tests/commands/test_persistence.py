@@ -100,3 +100,10 @@ def test_a_watched_key_counts_as_changed_by_a_reload(dialogue: Dialogue) -> None
     dialogue("SET a 1", "WATCH a")
     dialogue.another()("DEBUG RELOAD")
     assert dialogue("MULTI", "GET a", "EXEC") is None
+
+
+def test_inside_exec_no_child_is_started_as_in_redis(dialogue: Dialogue) -> None:
+    replies = dialogue("MULTI", "BGSAVE", "BGSAVE SCHEDULE", "BGREWRITEAOF", "BGREWRITEAOF", "EXEC")
+
+    save, rewrite = b"Background saving scheduled", b"Background append only file rewriting scheduled"
+    assert replies == [save, save, rewrite, rewrite]
