@@ -24,8 +24,8 @@ def admit(engine: EngineState, session: Session, row: Row, request: list[bytes])
         engine.access.admit(session, row, request)
     if engine.cluster is not None:
         engine.cluster.admit(session, row, request)
-    if engine.memory.limit and not engine.loading and not _leaves_memory_to_master(engine):
-        engine.memory.admit(intents.needs_memory(engine, session, row, request))
+    if _lacks_memory(engine) and intents.needs_memory(engine, session, row, request):
+        raise refusals.out_of_memory()
     if engine.trouble is not None and (row.name == "PING" or intents.may_write(engine, session, row, request)):
         raise ReplyError(engine.trouble)
     if engine.state & NEEDS_REPLICAS and intents.may_write(engine, session, row, request):
@@ -51,6 +51,13 @@ def admit(engine: EngineState, session: Session, row: Row, request: list[bytes])
         raise ReplyError(b"ERR Replica can't interact with the keyspace")
     if session.monitors and (row.write or "readonly" in row.flags):
         raise ReplyError(b"ERR Replica can't interact with the keyspace")
+
+
+def _lacks_memory(engine: EngineState) -> bool:
+    """Make room where memory is limited; whether there is none."""
+    if not engine.memory.limit or engine.loading or _leaves_memory_to_master(engine):
+        return False
+    return engine.memory.fails_to_make_room()
 
 
 def _leaves_memory_to_master(engine: EngineState) -> bool:

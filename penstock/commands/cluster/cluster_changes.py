@@ -7,7 +7,7 @@ from typing import Final
 from penstock.commands.cluster.cluster_nodes import VARIES, node_of, unknown_node
 from penstock.engine import arguments, refusals
 from penstock.engine.cluster.hash_slots import SLOTS, slot_of
-from penstock.engine.cluster.node import ASSIGNED, NOT_OWNED, Node
+from penstock.engine.cluster.node import ASSIGNED, BUS_PORT_OFFSET, NOT_OWNED, Node
 from penstock.engine.context import Context
 from penstock.engine.table.command_table import command
 from penstock.errors import ReplyError
@@ -17,7 +17,6 @@ CHANGES: Final = "admin stale no_async_loading"
 BY_SLOTS: Final = "O(N) where N is the total number of hash slot arguments"
 BY_RANGES: Final = "O(N) where N is the total number of the slots between the start slot and end slot arguments."
 RANGES: Final = "range:(start-slot:integer end-slot:integer) [start-slot:integer end-slot:integer ...]"
-BUS_ABOVE: Final = 10_000  # where the bus listens, above the port, if nothing else is said
 LARGEST_PORT: Final = 65535
 
 
@@ -248,7 +247,7 @@ def cluster_saveconfig(ctx: Context, args: list[bytes]) -> bytes:
 def cluster_meet(ctx: Context, args: list[bytes]) -> bytes:
     node_of(ctx)
     port = arguments.integer_or(args[3], b"ERR Invalid base port specified: %b" % refusals.c_string(args[3]))
-    bus_port = port + BUS_ABOVE
+    bus_port = port + BUS_PORT_OFFSET
     if len(args) > 4:
         bus_port = arguments.integer_or(args[4], b"ERR Invalid bus port specified: %b" % refusals.c_string(args[4]))
     try:

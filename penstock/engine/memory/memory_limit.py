@@ -9,7 +9,6 @@ from typing import Final
 
 from penstock.clock import Clock
 from penstock.config.settings import Settings
-from penstock.engine import refusals
 from penstock.engine.memory import process_memory
 from penstock.engine.telemetry.statistics import Statistics
 
@@ -80,16 +79,8 @@ class MemoryLimit:
         """Whether requests may be handled without asking one by one."""
         return self.excess() <= 0
 
-    def admit(self, needs_memory: bool) -> None:
-        """Make room before a request; refused is one that needs more where there is none (Redis 8.6.3)."""
-        if self._makes_too_little_room() and needs_memory:
-            raise refusals.out_of_memory()
-
-    def refuses(self) -> bool:
-        """Whether a script may not write what needs memory."""
-        return self.limit > 0 and self.excess() > 0
-
-    def _makes_too_little_room(self) -> bool:
+    def fails_to_make_room(self) -> bool:
+        """Make room before a request; whether there is none: then one that needs more is refused (Redis 8.6.3)."""
         excess = self.excess()
         if excess <= 0:
             return False
@@ -101,6 +92,10 @@ class MemoryLimit:
             return True
         self.read()  # before a refusal: keys may have been deleted since the last reading
         return self.excess() > 0
+
+    def refuses(self) -> bool:
+        """Whether a script may not write what needs memory."""
+        return self.limit > 0 and self.excess() > 0
 
 
 def _resident() -> tuple[int, int]:

@@ -36,9 +36,9 @@ _OPTIONS: Final[dict[bytes, int]] = {  # of XREAD and XREADGROUP, and how many w
 
 _BITFIELD_READERS: Final[dict[bytes, int]] = {b"GET": 2, b"OVERFLOW": 1}  # and how many words follow each
 _SORT_OPTIONS: Final[dict[bytes, int]] = {b"LIMIT": 2, b"BY": 1, b"GET": 1}
-_MIGRATE_OPTIONS: Final[dict[bytes, int]] = {b"AUTH": 1, b"AUTH2": 2}
+MIGRATE_SECRETS: Final[dict[bytes, int]] = {b"AUTH": 1, b"AUTH2": 2}  # and how many words follow each
 MIGRATED_KEY: Final = 3
-MIGRATE_OPTIONS: Final = 6
+MIGRATE_OPTIONS: Final = 6  # where they begin
 
 
 class KeySpec:
@@ -275,7 +275,7 @@ def _migrated(args: list[bytes]) -> list[int]:
         word = args[at].upper()
         if word == b"KEYS" and at + 1 < len(args):
             return [] if args[MIGRATED_KEY] else list(range(at + 1, len(args)))
-        at += 1 + _MIGRATE_OPTIONS.get(word, 0)
+        at += 1 + MIGRATE_SECRETS.get(word, 0)
     return [MIGRATED_KEY]
 
 

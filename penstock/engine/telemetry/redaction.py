@@ -6,12 +6,12 @@ whatever may have been meant as one is hidden.
 
 from typing import Final
 
+from penstock.engine.table.key_specs import MIGRATE_OPTIONS, MIGRATE_SECRETS
+
 HIDDEN: Final = b"(redacted)"
 SECRET_DIRECTIVES: Final = frozenset({
     b"requirepass", b"masterauth", b"masteruser", b"tls-key-file-pass", b"tls-client-key-file-pass",
 })  # fmt: skip
-AUTH_WORDS: Final[dict[bytes, int]] = {b"AUTH": 1, b"AUTH2": 2}  # and how many secrets follow each, in MIGRATE
-MIGRATE_OPTIONS: Final = 6  # where they begin
 USER_COMMANDS: Final = ("ACL|SETUSER", "ACL|GETUSER", "ACL|DELUSER")  # users' names, too
 
 
@@ -60,7 +60,7 @@ def _migrate(request: list[bytes]) -> list[bytes]:
         option = request[at].upper()
         if option == b"KEYS":
             break
-        secrets = AUTH_WORDS.get(option, 0)
+        secrets = MIGRATE_SECRETS.get(option, 0)
         if not secrets and option not in (b"COPY", b"REPLACE"):
             return _behind_auth(shown, at)
         for place in range(at + 1, min(at + 1 + secrets, len(request))):
@@ -71,7 +71,7 @@ def _migrate(request: list[bytes]) -> list[bytes]:
 
 def _behind_auth(shown: list[bytes], at: int) -> list[bytes]:
     for place in range(at, len(shown)):
-        if shown[place].upper() in AUTH_WORDS:
+        if shown[place].upper() in MIGRATE_SECRETS:
             return _hidden_from(shown, place + 1)
     return shown
 

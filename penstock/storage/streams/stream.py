@@ -518,7 +518,7 @@ class Stream:
         """Whether the group has read one more with each entry behind its last one: none of them was deleted."""
         if group.entries_read < 0 or not self._has_read_first(group):
             return False
-        return not (self.has_tombstones() and self.has_tombstone_from(group.last_id))
+        return not (self.has_tombstones() and group.last_id <= self.max_deleted_id)
 
     def _has_read_first(self, group: Group) -> bool:
         """Whether the group's last-delivered id is at least `first_id`."""
