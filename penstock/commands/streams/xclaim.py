@@ -134,8 +134,8 @@ def xclaim(ctx: Context, args: list[bytes]) -> bytes:
     if stream is None or group is None:
         raise refusals.no_group(key, args[2])
     options, wanted = _read_claim(ctx, args)
-    former_id = group.last_id
-    raises_last_id = options.last_id > former_id
+    former_id = ids.ZERO if stream.policies is None else group.last_id
+    raises_last_id = options.last_id != NOT_GIVEN and options.last_id > group.last_id
     if raises_last_id:
         group.last_id = options.last_id
         ctx.dirty += 1

@@ -1,5 +1,7 @@
 """XREAD: reads several streams from given ids on, and can block until there are entries."""
 
+from typing import Final
+
 from penstock.commands.streams import read_arguments, stream_arguments
 from penstock.commands.streams.read_arguments import UNLIMITED, ReadArguments
 from penstock.commands.streams.xrange import entries_of
@@ -14,6 +16,8 @@ from penstock.storage.streams.ids import StreamId
 from penstock.storage.streams.segment import SegmentRun, count_of
 from penstock.storage.streams.stream import Stream
 
+_MOST_ENTRIES: Final = 2**61  # more than there can be; larger numbers are objects in the compiled build
+
 
 class Budget:
     """What one call may still return: MAXCOUNT entries, MAXSIZE bytes.
@@ -25,7 +29,7 @@ class Budget:
     __slots__ = ("_started", "entries", "is_sized", "size")
 
     def __init__(self, options: ReadArguments) -> None:
-        self.entries = options.max_count
+        self.entries = min(options.max_count, _MOST_ENTRIES)
         self.size = options.max_size
         self.is_sized = options.max_size < UNLIMITED
         self._started = False
@@ -42,7 +46,8 @@ class Budget:
             return False
         self._started = True
         self.entries -= 1
-        self.size -= len(entry)
+        if self.is_sized:
+            self.size -= len(entry)
         return True
 
     def cut(self, runs: list[SegmentRun]) -> list[SegmentRun]:
@@ -62,8 +67,7 @@ class Budget:
 
     def spend(self, count: int) -> None:
         """Count entries that were not checked one by one (there is no MAXSIZE)."""
-        if self.entries < UNLIMITED:
-            self.entries -= count
+        self.entries -= count
 
     def max_count(self, count: int) -> int:
         """How many entries the next stream may return; 0 if the size is used up."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from penstock.storage.streams.delivery_order import FROM_ID_ORDER, ArrivalQueue
 from penstock.storage.streams.pending_block import FIRST_NUMBER, IN_ID_ORDER, NOT_PENDING, RELEASED, PendingBlock
+from penstock.storage.streams.segment import MOST_SLOTS
 
 if TYPE_CHECKING:
     from penstock.storage.streams.pending_list import PendingList
@@ -60,7 +61,7 @@ class IdWalk(EntryWalk):
             block = blocks[self._index]
             owners, places, segment = block.owners, block.places, block.segment
             for slot in range(self._next_slot, len(owners)):
-                if owners[slot] < FIRST_NUMBER or (places is not None and places[slot] != IN_ID_ORDER):
+                if (places is not None and places[slot] != IN_ID_ORDER) or owners[slot] < FIRST_NUMBER:
                     continue
                 if segment.is_live(slot):
                     self.block, self.slot, self.time_ms = block, slot, block.times[slot]
@@ -84,7 +85,16 @@ class QueueWalk(EntryWalk):
     each run of cells that are neighbours in a block.
     """
 
-    __slots__ = ("_arrivals", "_index", "_is_noted", "_run_ahead", "_run_block", "_run_stop", "_takes_released")
+    __slots__ = (
+        "_arrivals",
+        "_index",
+        "_is_noted",
+        "_most",
+        "_run_ahead",
+        "_run_block",
+        "_run_stop",
+        "_takes_released",
+    )
 
     def __init__(self, pending: "PendingList", arrivals: ArrivalQueue, released: bool) -> None:
         super().__init__(pending, 1)
@@ -92,6 +102,7 @@ class QueueWalk(EntryWalk):
         self._takes_released = released
         self._index = arrivals.claimable_from
         self._is_noted = False
+        self._most = 1  # often no entry but the first is wanted, to be compared with another walk's
         # the cells before _run_stop are those of the slots of one block; a cell is _run_ahead of its slot
         self._run_block: PendingBlock | None = None
         self._run_stop = 0
@@ -102,7 +113,8 @@ class QueueWalk(EntryWalk):
         while self._index < len(arrivals.ms):
             index = self._index
             if index >= self._run_stop:
-                length, self._run_block, slot = self.pending.cells_at(arrivals, index)
+                length, self._run_block, slot = self.pending.cells_at(arrivals, index, self._most)
+                self._most = MOST_SLOTS
                 self._run_stop = index + length
                 self._run_ahead = index - slot
             self._index += 1

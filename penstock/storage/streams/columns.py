@@ -63,9 +63,9 @@ def append_both(times: array[int], numbers: array[int], time: int, number: int) 
 
 def append_again(column: array[int], number: int) -> None:
     """Append a 64-bit number that is often the one of the call before. O(1)."""
-    last, single = _last.time
-    if number == last and single:
-        column += single
+    last, kept = _last.time
+    if number == last and kept:
+        column += kept
         return
     column.append(number)
     _last.time = number, column[-1:] if number == last else _EMPTY
@@ -79,16 +79,22 @@ def append_low(column: array[int], number: int) -> None:
         column.append(number)
 
 
+def single(number: int) -> array[int]:
+    """A column of one 64-bit number. O(1), quicker than building one from a tuple or a list."""
+    column = _ONE[:]
+    column[0] = number
+    return column
+
+
 def repeated(number: int, length: int) -> array[int]:
     """A column of `length` equal 64-bit numbers: a time, or a delivery count, which usually is low."""
     if number < len(_SINGLES):
         return _SINGLES[number] * length
-    last, single = _last.time
-    if number != last or not single:
-        single = _ONE[:]  # faster than building one from a tuple
-        single[0] = number
-        _last.time = number, single
-    return single * length
+    last, kept = _last.time
+    if number != last or not kept:
+        kept = single(number)
+        _last.time = number, kept
+    return kept * length
 
 
 def fill(column: array[int], start: int, stop: int, number: int) -> None:
@@ -106,12 +112,12 @@ def owner_column(number: int, length: int) -> array[int]:
     """As `repeated`, with 32-bit numbers: for the owner column of a pending block. Nobody is 0."""
     if not number:
         return _NOBODY * length
-    last, single = _last.owner
+    last, kept = _last.owner
     if number != last:
-        single = _NOBODY[:]
-        single[0] = number
-        _last.owner = number, single
-    return single * length
+        kept = _NOBODY[:]
+        kept[0] = number
+        _last.owner = number, kept
+    return kept * length
 
 
 def numbered(first: int, length: int) -> array[int]:

@@ -24,7 +24,7 @@ from typing import Final
 
 from sortedcontainers import SortedList
 
-from penstock.storage.streams.columns import WIDE, fill, numbered, repeated
+from penstock.storage.streams.columns import WIDE, append_both, fill, numbered, repeated
 from penstock.storage.streams.ids import StreamId
 
 OUT_OF_ORDER: Final = 1 << 63  # flag in a place: the other bits are a serial in `out_of_order`
@@ -57,8 +57,7 @@ class ArrivalQueue:
     def add(self, ms: int, seq: int, time_ms: int) -> int:
         """Queue one id, given in halves; returns its serial. Amortized O(1)."""
         self.ms.append(ms)
-        self.seq.append(seq)
-        self.times.append(time_ms)
+        append_both(self.times, self.seq, time_ms, seq)
         return self.base + len(self.ms) - 1
 
     def add_run(self, ms: "array[int]", seq: "array[int]", time_ms: int) -> "array[int]":
@@ -160,18 +159,10 @@ class DeliveryOrder:
         self.out_of_order.add((time_ms, self.serial, ms << 64 | seq))
         return OUT_OF_ORDER | self.serial
 
-    def remove(self, place: int, time_ms: int, entry_id: StreamId, released: bool) -> None:
-        """Remove the cell of a slot that changes its place. O(1), or O(log n) if it is in `out_of_order`.
-
-        A cell in `recent` or `nack_zone` stays and is only counted as stale.
-        """
-        if released:
-            self.nack_zone.stale += 1
-        elif place >= OUT_OF_ORDER:
-            cell = (time_ms, place ^ OUT_OF_ORDER, entry_id)
-            (self.out_of_order if cell in self.out_of_order else self.deleted_pending).remove(cell)
-        elif place:
-            self.recent.stale += 1
+    def remove(self, time_ms: int, place: int, entry_id: StreamId) -> None:
+        """Remove the cell of a slot that is out of order and changes its place. O(log n)."""
+        cell = (time_ms, place ^ OUT_OF_ORDER, entry_id)
+        (self.out_of_order if cell in self.out_of_order else self.deleted_pending).remove(cell)
 
     def copy(self) -> "DeliveryOrder":
         """A copy that shares nothing. O(cells)."""

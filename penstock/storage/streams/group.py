@@ -20,7 +20,6 @@ from penstock.storage.streams.pending_block import (
     PendingBlock,
 )
 from penstock.storage.streams.pending_list import (
-    NONE_LIVE,
     PendingList,
     PendingRun,
     PendingSlot,
@@ -350,13 +349,16 @@ class Group(PendingList):
         if self.policy is not None and self.released:
             self.policy.leave_run(block, start, stop)
         places = block.places[start:stop]
+        unqueued = places.count(IN_ID_ORDER)
+        if unqueued == stop - start:
+            return
         if max(places) >= OUT_OF_ORDER:
             for slot in range(start, stop):
                 self._leave_order(block, slot)
             return
         released = block.owners[start:stop].count(RELEASED) if self.released else 0
         self.order.nack_zone.stale += released
-        self.order.recent.stale += stop - start - released - places.count(IN_ID_ORDER)
+        self.order.recent.stale += stop - start - released - unqueued
 
     def _lose(self, block: PendingBlock, lost: list[tuple[int, int]]) -> int:
         """Call `_lost` for each (owner, count); returns the total."""
@@ -393,12 +395,17 @@ class Group(PendingList):
             order.recent = self._rebuilt(order.recent, False)
 
     def _leave_order(self, block: PendingBlock, slot: int) -> None:
-        released = block.owners[slot] == RELEASED
-        if released and self.policy is not None:
-            self.policy.leave(block.id_at(slot))
         place = block.place(slot)
-        if released or place != IN_ID_ORDER:
-            self.order.remove(place, block.times[slot], block.id_at(slot), released)
+        if place == IN_ID_ORDER:
+            return
+        if self.released and block.owners[slot] == RELEASED:
+            if self.policy is not None:
+                self.policy.leave(block.id_at(slot))
+            self.order.nack_zone.stale += 1
+        elif place < OUT_OF_ORDER:
+            self.order.recent.stale += 1
+        else:
+            self.order.remove(block.times[slot], place, block.id_at(slot))
 
     def _rebuilt(self, arrivals: ArrivalQueue, released: bool) -> ArrivalQueue:
         """A queue without its stale cells. The places of the other slots are changed to match."""
@@ -587,13 +594,7 @@ class Group(PendingList):
         assert not owned, "a slot has no consumer"
         for entry_id, block in self.rewound.items():
             assert block.first_id == entry_id and not block.segment.is_live(0)
-        timed = self.in_time_order()
-        assert len(timed) == self.pending - self.released, "an owned entry is not in time order"
-        owned_ms = [block.times[slot] for block, slot in timed if block.segment.is_live(slot)]
-        assert self.oldest_owned_ms() == next(iter(owned_ms), NONE_LIVE), "the oldest entry is another"
-        assert [block.times[slot] for block, slot in timed] == sorted(block.times[slot] for block, slot in timed)
-        zone = {block.id_at(slot) for block, slot in self.nack_zone()}
-        assert len(zone) == self.released, "a released entry is not in the zone"
+        zone = self.check_delivery_order()
         if self.policy is not None:
             self.policy.check()
             assert self.policy.ready.keys() <= zone, "an entry that is not released has a moment"

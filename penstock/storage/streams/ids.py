@@ -14,7 +14,7 @@ from typing import Final, TypeAlias
 from librt.strings import BytesWriter
 
 from penstock.storage.streams import native_ids
-from penstock.storage.streams.columns import IS_COMPILED, WIDE, from_little_endian
+from penstock.storage.streams.columns import IS_COMPILED, WIDE, from_little_endian, single
 
 StreamId: TypeAlias = int
 IdHalves: TypeAlias = tuple[int, int]
@@ -218,7 +218,7 @@ def parse_all(texts: list[bytes]) -> IdColumns:
     """Read ids as `parse` does; ValueError if one of the words is not an id."""
     if len(texts) == 1:
         ms, seq = parse_halves(texts[0])
-        return IdColumns(array(WIDE, [ms]), array(WIDE, [seq]))
+        return IdColumns(single(ms), single(seq))
     found = _read_digits(texts) if IS_COMPILED else _read_joined(texts)
     return columns(map(parse, texts)) if found is None else found
 

@@ -12,8 +12,9 @@ from penstock.storage.streams.block_list import BlockList
 from penstock.storage.streams.claim_walk import QueueWalk, TimeWalk
 from penstock.storage.streams.columns import common_length, counts_up
 from penstock.storage.streams.delivery_order import FROM_ID_ORDER, ArrivalQueue, DeliveryOrder
-from penstock.storage.streams.ids import IdColumns, StreamId
+from penstock.storage.streams.ids import HALF, IdColumns, StreamId
 from penstock.storage.streams.pending_block import FIRST_NUMBER, IN_ID_ORDER, NOT_PENDING, RELEASED, PendingBlock
+from penstock.storage.streams.segment import MOST_SLOTS
 
 PendingSlot: TypeAlias = tuple[PendingBlock, int]  # a pending entry: its block and slot
 PendingRun: TypeAlias = tuple[PendingBlock, int, int]  # several: the pending slots [start, stop) of a block
@@ -50,16 +51,12 @@ class PendingList(BlockList):
 
     def find(self, entry_id: StreamId) -> PendingSlot | None:
         """The block and slot of a pending id; None if it is not pending. O(log b)."""
-        if self.rewound:
-            rewound_block = self.rewound.get(entry_id)
-            if rewound_block is not None:
-                return rewound_block, 0
-        index = self.index_of(entry_id)
-        if index < 0:
-            return None
-        block = self.blocks[index]
-        slot = block.find(entry_id)
-        return None if slot < 0 else (block, slot)
+        return self._find(entry_id >> 64, entry_id & HALF)
+
+    def _find(self, ms: int, seq: int) -> PendingSlot | None:
+        """As `find`, for an id in two halves."""
+        found = self._slot_of(ms, seq)
+        return None if found is None or found[0].owners[found[1]] == NOT_PENDING else found
 
     def _near(self, ms: int, seq: int) -> PendingSlot | None:
         """As `find`, but first tries the cached slot: the one after the last removal, or the first one delivered."""
@@ -73,7 +70,7 @@ class PendingList(BlockList):
             and not self.rewound
         ):
             return block, slot
-        return self.find(ms << 64 | seq)
+        return self._find(ms, seq)
 
     def walk(self, start: StreamId) -> Iterator[PendingSlot]:
         """The pending entries from an id on, ascending by id. They must not change while walking.
@@ -192,24 +189,24 @@ class PendingList(BlockList):
         """As `_cells`, in runs that are neighbours in the queue and in a block: first index, block, first slot, end."""
         index = start
         while index < len(arrivals):
-            length, block, slot = self.cells_at(arrivals, index)
+            length, block, slot = self.cells_at(arrivals, index, MOST_SLOTS)
             if block is not None:
                 ahead = arrivals.base + index - slot
                 for from_slot, to_slot in _matching_runs(block, slot, slot + length, ahead, released):
                     yield index + from_slot - slot, block, from_slot, to_slot
             index += length
 
-    def cells_at(self, arrivals: ArrivalQueue, index: int) -> tuple[int, PendingBlock | None, int]:
-        """The slots of some cells of a queue from an index on, valid or not: how many, and block and first slot.
+    def cells_at(self, arrivals: ArrivalQueue, index: int, most: int) -> tuple[int, PendingBlock | None, int]:
+        """The slots of at most `most` cells of a queue, valid or not, from an index on: how many, block and first slot.
 
-        One cell and no block if no block covers its id.
+        One cell and no block if no block covers its id. O(cells).
         """
         first = self._slot_of(arrivals.ms[index], arrivals.seq[index])
         if first is None:
             return 1, None, 0
         block, slot = first
         # With rewound pending entries, one id may be in two blocks, so runs cannot be compared by slices.
-        max_count = 1 if self.rewound else min(len(arrivals) - index, len(block.owners) - slot)
+        max_count = 1 if self.rewound else min(len(arrivals) - index, len(block.owners) - slot, most)
         if max_count == 1:
             return 1, block, slot
         segment = block.segment
@@ -230,7 +227,9 @@ class PendingList(BlockList):
         """The block and slot of an id, pending or not; None if no block covers it."""
         entry_id = ms << 64 | seq
         if self.rewound:
-            return self.find(entry_id)
+            rewound_block = self.rewound.get(entry_id)
+            if rewound_block is not None:
+                return rewound_block, 0
         index = self.index_of(entry_id)
         if index < 0:
             return None
@@ -273,6 +272,17 @@ class PendingList(BlockList):
         pending_slot = self.find(entry_id)
         assert pending_slot is not None, "a queued id is pending"
         return pending_slot
+
+    def check_delivery_order(self) -> set[StreamId]:
+        """Assert what concerns delivery order; returns the ids of the NACK zone. O(n log n)."""
+        timed = self.in_time_order()
+        assert len(timed) == self.pending - self.released, "an owned entry is not in time order"
+        owned_ms = [block.times[slot] for block, slot in timed if block.segment.is_live(slot)]
+        assert self.oldest_owned_ms() == next(iter(owned_ms), NONE_LIVE), "the oldest entry is another"
+        assert [block.times[slot] for block, slot in timed] == sorted(block.times[slot] for block, slot in timed)
+        zone = {block.id_at(slot) for block, slot in self.nack_zone()}
+        assert len(zone) == self.released, "a released entry is not in the zone"
+        return zone
 
 
 def _rank(cell: tuple[int, int, StreamId]) -> tuple[int, int, int]:
