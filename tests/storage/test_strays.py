@@ -37,3 +37,10 @@ def test_an_id_given_again_is_found_in_the_block_that_has_it_now(dialogue: Dialo
     dialogue("XADD s 2-0 f v")
 
     assert in_time_order(dialogue) == [1, 2]
+
+
+def test_a_segment_that_was_followed_takes_no_more_entries(dialogue: Dialogue) -> None:
+    dialogue("XADD s 1-0 f v", "XGROUP CREATE s g 0", "XSETID s 7-0", "XSETID s 5-0", "XADD s 6-0 f v")
+    dialogue("XREADGROUP GROUP g ann STREAMS s >", "XDEL s 6-0", "XADD s 7-0 f v", "XREADGROUP GROUP g ann STREAMS s >")
+
+    assert in_time_order(dialogue) == [1, 6, 7]

@@ -31,7 +31,7 @@ class Stream:
     """
 
     __slots__ = (
-        "_closed", "_found_at", "_last_id", "_node_found", "entries_added", "firsts", "groups", "last_ms", "last_seq",
+        "_found_at", "_last_id", "_node_found", "entries_added", "firsts", "groups", "last_ms", "last_seq",
         "length", "limits", "loaded_segments", "max_deleted_id", "nodes", "policies", "producers", "rewound",
         "segments",
     )  # fmt: skip
@@ -52,7 +52,6 @@ class Stream:
         self._found_at = self._node_found = 0  # the segment and the node found last
         self.loaded_segments = 0  # so many segments, the oldest, may still have to be compressed
         self.rewound = False  # whether a group may have rewound pending entries
-        self._closed = False  # no entry may be added to the last segment, even if it is not sealed
 
     def groups_by_name(self) -> list[Group]:
         """In ascending byte order, as Redis lists them. O(g log g)."""
@@ -164,12 +163,11 @@ class Stream:
     def _open_segment(self, ms: int, seq: int) -> Segment:
         """The segment for the next entry, which has this id, created if need be."""
         segments = self.segments
-        if segments and not segments[-1].sealed and not self._closed:
+        if segments and not segments[-1].sealed:
             return segments[-1]
         segment = Segment()
         segments.append(segment)
         self.firsts.append(ms << 64 | seq)
-        self._closed = False
         return segment
 
     # -- reading ----------------------------------------------------------------------------------------------------
@@ -442,13 +440,15 @@ class Stream:
         """XSETID. `last_id` may be lower than before, if no live entry is above it.
 
         Ids above it may then be used again. Two entries with one id in two segments could not be told apart in a block,
-        so pending entries above `last_id` leave the blocks (Group.rewind_above). O(1); for a lower id as that function.
+        so pending entries above `last_id` leave the blocks (Group.rewind_above), and the last segment, which may have
+        such ids, takes no more entries. O(1); for a lower id as that function, and O(bytes of a segment).
         """
         if last_id < self.last_id:
             for group in self.groups.values():
                 group.rewind_above(last_id)
                 self.rewound = self.rewound or bool(group.rewound)
-            self._closed = True
+            if self.segments and not self.segments[-1].sealed:
+                self._seal(self.segments[-1])
         self.last_id = last_id
 
     # -- entries-read and lag (Redis 7.4.2 and later) ----------------------------------------------------------------
@@ -554,7 +554,7 @@ class Stream:
         twin.firsts = self.firsts[:]
         twin.nodes = [node.copy() for node in self.nodes]
         twin.length, twin.last_id, twin.max_deleted_id = self.length, self.last_id, self.max_deleted_id
-        twin.entries_added, twin.rewound, twin._closed = self.entries_added, self.rewound, self._closed
+        twin.entries_added, twin.rewound = self.entries_added, self.rewound
         twin.loaded_segments = self.loaded_segments
         twin.policies = None if self.policies is None else self.policies.copy()
         twin.groups = {name: group.copy(places) for name, group in self.groups.items()}
