@@ -224,6 +224,12 @@ class Model(RuleBasedStateMachine):
         self.stream.set_last_id(last_id)
         self.naive.last_id = last_id
 
+    @rule(step=st.integers(1, 5))
+    def set_last_id_there_and_back(self, step: int) -> None:
+        last_id = self.naive.last_id
+        self.stream.set_last_id(min(last_id + step, MAX))
+        self.stream.set_last_id(last_id)
+
     @rule()
     def go_on_with_a_copy(self) -> None:
         original = self.stream
@@ -262,8 +268,8 @@ WALK = (
     ("claim_by_id", 3), ("force", 2), ("release", 2), ("force_released", 1), ("turn_the_clock", 3), ("delete", 1),
     ("delete_neighbours", 0.7),
     ("trim", 0.5),
-    ("trim_with_references", 0.3), ("delete_consumer", 0.3), ("set_group_back", 0.4), ("set_last_id", 0.2),
-    ("set_last_id_back_as_far_as_possible", 0.4), ("go_on_with_a_copy", 0.2),
+    ("trim_with_references", 0.3), ("delete_consumer", 0.3), ("set_group_back", 0.4), ("set_last_id", 0.6),
+    ("set_last_id_back_as_far_as_possible", 0.4), ("set_last_id_there_and_back", 0.6), ("go_on_with_a_copy", 0.2),
 )  # fmt: skip
 
 
@@ -292,7 +298,8 @@ def walk(seed: int, steps: int) -> None:
             "trim_with_references": (chance.choice((0, 5, 130)),),
             "delete_consumer": (chance.choice("gh"), chance.choice(("ann", "bob"))),
             "set_group_back": (chance.choice("gh"), chance.choice((0, an_id))),
-            "set_last_id": (an_id,),
+            "set_last_id": (max(model.naive.last_id + chance.randrange(-3, 4), 0),),
+            "set_last_id_there_and_back": (1,),
         }  # fmt: skip
         name = chance.choices(rules, weights)[0]
         if name != "set_last_id_back_as_far_as_possible" or model.naive.entries:
