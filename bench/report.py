@@ -281,7 +281,8 @@ MEMORY_GOALS: Final = {
 
 
 def growth(figures: Figures, _: str) -> Lines:
-    yield "CPU in microseconds a command by the stream's length; half as many entries are pending."
+    yield "CPU in microseconds a command by the stream's length, of the two cheapest of five passes; half as many"
+    yield "entries are pending."
     yield ""
     sizes, costs = figures["sizes"], figures["costs"]
     rows = [
