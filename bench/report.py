@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from bench.costs import OF_FEW
 from bench.loads import LOADS, Load
+from bench.scale import CHEAPEST_PASSES, PASSES
 from bench.servers import COMPILED, NAMES, OURS, PEERS, ROOT
 from bench.singles import DAY, GOAL_OF_P99, ONE_AT_A_TIME, WORKER
 
@@ -281,7 +282,8 @@ MEMORY_GOALS: Final = {
 
 
 def growth(figures: Figures, _: str) -> Lines:
-    yield "CPU in microseconds a command by the stream's length, of the two cheapest of five passes; half as many"
+    passes = f"the {CHEAPEST_PASSES} cheapest of {PASSES} passes"
+    yield f"CPU in microseconds a command by the stream's length, of {passes}; half as many"
     yield "entries are pending."
     yield ""
     sizes, costs = figures["sizes"], figures["costs"]

@@ -85,16 +85,7 @@ class QueueWalk(EntryWalk):
     each run of cells that are neighbours in a block.
     """
 
-    __slots__ = (
-        "_arrivals",
-        "_index",
-        "_is_noted",
-        "_most",
-        "_run_ahead",
-        "_run_block",
-        "_run_stop",
-        "_takes_released",
-    )
+    __slots__ = ("_arrivals", "_index", "_is_noted", "_run_ahead", "_run_block", "_run_stop", "_takes_released")
 
     def __init__(self, pending: "PendingList", arrivals: ArrivalQueue, released: bool) -> None:
         super().__init__(pending, 1)
@@ -102,7 +93,6 @@ class QueueWalk(EntryWalk):
         self._takes_released = released
         self._index = arrivals.claimable_from
         self._is_noted = False
-        self._most = 1  # often no entry but the first is wanted, to be compared with another walk's
         # the cells before _run_stop are those of the slots of one block; a cell is _run_ahead of its slot
         self._run_block: PendingBlock | None = None
         self._run_stop = 0
@@ -113,8 +103,9 @@ class QueueWalk(EntryWalk):
         while self._index < len(arrivals.ms):
             index = self._index
             if index >= self._run_stop:
-                length, self._run_block, slot = self.pending.cells_at(arrivals, index, self._most)
-                self._most = MOST_SLOTS
+                # often no entry but the first is wanted, to be compared with another walk's
+                most = MOST_SLOTS if self._run_stop else 1
+                length, self._run_block, slot = self.pending.cells_at(arrivals, index, most)
                 self._run_stop = index + length
                 self._run_ahead = index - slot
             self._index += 1

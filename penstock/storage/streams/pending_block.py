@@ -17,7 +17,7 @@ from penstock.storage.streams.columns import (
     owner_column,
     repeated,
 )
-from penstock.storage.streams.ids import HALF, StreamId, text_of
+from penstock.storage.streams.ids import StreamId, text_of
 from penstock.storage.streams.segment import Segment
 
 NOT_PENDING: Final = 0  # in the owner column: the slot is not pending
@@ -78,17 +78,6 @@ class PendingBlock:
     def id_text(self, slot: int) -> bytes:
         """The text of a slot's id. O(1)."""
         return text_of(self.segment.ms[slot], self.segment.seq[slot])
-
-    def find(self, entry_id: StreamId) -> int:
-        """The slot of a pending id; NO_SLOT if it is not pending here. O(log slots)."""
-        return self.slot_of(entry_id >> 64, entry_id & HALF)
-
-    def slot_of(self, ms: int, seq: int) -> int:
-        """As `find`, for an id in two halves."""
-        slot = self.segment.slot_of(ms, seq)
-        if slot < 0 or slot >= len(self.owners) or not self.owners[slot]:
-            return NO_SLOT
-        return slot
 
     def slot_from(self, entry_id: StreamId) -> int:
         """The segment's first slot whose id is at least `entry_id`; its length if there is none. O(log slots)."""
