@@ -1,6 +1,6 @@
 """The build step of a compiled wheel: mypyc turns modules into C, and several compilers at a time make a library.
 
-Four folders are compiled, and of the server and the settings what every request goes through.
+Five folders are compiled, and of the server and the settings what every request goes through.
 
 Off, unless PENSTOCK_COMPILE is 1: then `pip wheel .` gives a wheel for this machine's Python, with the source beside
 the library. An editable installation is never compiled. PENSTOCK_COMPILE_LEVEL is the compiler's -O (default 2).
@@ -18,12 +18,13 @@ from typing import Any, Final
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
-FOLDERS: Final = ("protocol", "storage", "engine", "commands")
+FOLDERS: Final = ("native", "protocol", "storage", "engine", "commands")
 MODULES: Final = (  # the way of every request
-    "config/settings.py", "native_bytes.py", "server/admission.py", "server/allocated_memory.py",
-    "server/client_eviction.py",
-    "server/connection.py", "server/limits.py", "server/log_writer.py", "server/script_thread.py", "server/turn.py",
-    "system_time.py",
+    "config/settings.py", "system_time.py",
+    "server/allocated_memory.py", "server/script_thread.py",
+    "server/connections/admission.py", "server/connections/client_eviction.py",
+    "server/connections/connection.py", "server/connections/limits.py",
+    "server/turns/log_writer.py", "server/turns/turn.py",
 )  # fmt: skip
 LEFT_OUT: Final[tuple[str, ...]] = (  # each with the reason behind it
     "storage/types/string_marks.py",  # a compiled class cannot extend bytes

@@ -70,23 +70,10 @@ from penstock.commands.sorted_sets import (
     zset_removing,
     zset_sampling,
 )
-from penstock.commands.streams import (
-    replay_batches,
-    xack,
-    xack_batch,
-    xadd,
-    xadd_batch,
-    xclaim,
-    xdel,
-    xgroup,
-    xinfo,
-    xpending,
-    xrange,
-    xread,
-    xreadgroup,
-    xreadgroup_batch,
-    xsetid,
-)
+from penstock.commands.streams import replay_batches
+from penstock.commands.streams.changing import xadd, xadd_batch, xdel, xsetid
+from penstock.commands.streams.groups import xack, xack_batch, xclaim, xgroup, xinfo, xpending
+from penstock.commands.streams.reading import xrange, xread, xreadgroup, xreadgroup_batch
 from penstock.commands.strings import (
     bit_fields,
     bit_operations,

@@ -4,8 +4,8 @@ from typing import Final
 
 from penstock.engine import refusals
 from penstock.errors import ReplyError
+from penstock.native.columns import IS_COMPILED
 from penstock.storage.streams import native_ids
-from penstock.storage.streams.columns import IS_COMPILED
 
 MAX_INT64: Final = 2**63 - 1
 MIN_INT64: Final = -(2**63)

@@ -2,8 +2,8 @@
 
 from penstock.engine.context import Context
 from penstock.engine.policies import settling
-from penstock.storage.streams.consumer import Consumer
-from penstock.storage.streams.group import Group
+from penstock.storage.streams.pending.consumer import Consumer
+from penstock.storage.streams.pending.group import Group
 
 
 def new_consumer(ctx: Context, key: bytes, group: Group, name: bytes) -> Consumer:

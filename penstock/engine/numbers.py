@@ -14,8 +14,8 @@ from librt.strings import BytesWriter
 
 from penstock.engine import shortest_double
 from penstock.errors import ReplyError
+from penstock.native.columns import IS_COMPILED
 from penstock.storage.streams import native_ids
-from penstock.storage.streams.columns import IS_COMPILED
 
 if TYPE_CHECKING:
     from mypy_extensions import i64  # used by mypyc only; Python does not evaluate the annotations

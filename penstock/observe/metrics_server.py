@@ -27,7 +27,7 @@ from penstock.engine.telemetry.stream_counts import KnownStreams
 from penstock.errors import UsageError
 from penstock.observe import families, snapshot, stream_text
 from penstock.observe.snapshot import Snapshot
-from penstock.server.turn import Turn
+from penstock.server.turns.turn import Turn
 
 MESSAGES: Final = logging.getLogger("penstock.metrics")  # see server/server_log.py
 PATHS: Final = ("/", "/metrics")

@@ -12,7 +12,7 @@ from typing import Final, TypeVar
 
 from penstock.engine.telemetry.stream_counts import ConsumerCounts, GroupCounts, StreamCounts
 from penstock.observe.snapshot import Snapshot
-from penstock.storage.streams.group import UNKNOWN
+from penstock.storage.streams.pending.group import UNKNOWN
 
 Counts = TypeVar("Counts")
 Listed = TypeVar("Listed")

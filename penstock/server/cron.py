@@ -3,7 +3,7 @@
 import asyncio
 from typing import Final
 
-from penstock.server.turn import Turn
+from penstock.server.turns.turn import Turn
 
 PERIOD_S: Final = 0.1
 PERIODS_A_SECOND: Final = 10

@@ -23,17 +23,17 @@ from penstock.engine.replication import role
 from penstock.engine.versions import PENSTOCK_VERSION, REDIS_VERSION
 from penstock.errors import UsageError
 from penstock.server import allocated_memory
-from penstock.server.connection import Connection
+from penstock.server.connections.connection import Connection
+from penstock.server.connections.limits import raise_file_limit
 from penstock.server.cron import Cron
-from penstock.server.limits import raise_file_limit
 from penstock.server.listening import Doors
-from penstock.server.log_writer import AofWriter
 from penstock.server.replication.master_link import MasterLink
 from penstock.server.replication.replicas import Replicas
 from penstock.server.server_log import ServerLog, uncaught_errors_told_in, write_file
 from penstock.server.supervision import tell_end, tell_ready
 from penstock.server.tls import tls_context
-from penstock.server.turn import Turn
+from penstock.server.turns.log_writer import AofWriter
+from penstock.server.turns.turn import Turn
 from penstock.storage.aof.disk import Disk, SystemDisk
 
 CLEAN: Final = 0

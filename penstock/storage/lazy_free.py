@@ -5,7 +5,7 @@ from typing import Final, TypeAlias
 from penstock.storage.key_table import KeyTable
 from penstock.storage.keyspace import Value
 from penstock.storage.streams.listpack_nodes import Node
-from penstock.storage.streams.pending_block import PendingBlock
+from penstock.storage.streams.pending.pending_block import PendingBlock
 from penstock.storage.streams.segment import Segment
 from penstock.storage.streams.stream import Stream
 from penstock.storage.types.hashes import Hash

@@ -3,7 +3,7 @@
 import errno
 import os
 
-from penstock.testing.no_disk import NoDisk
+from penstock.testing.faults.no_disk import NoDisk
 
 
 class CopyInMemory:

@@ -16,20 +16,20 @@ from penstock.engine.waiting import clock_moving
 from penstock.errors import UsageError
 from penstock.protocol.reply import bulks
 from penstock.server.cron import Cron
-from penstock.server.log_writer import AofWriter
 from penstock.server.server_log import MARKS, ServerLog
-from penstock.server.turn import Turn
+from penstock.server.turns.log_writer import AofWriter
+from penstock.server.turns.turn import Turn
 from penstock.testing import seeding, states
-from penstock.testing.failing_disk import FailingDisk
-from penstock.testing.faults import Faults
-from penstock.testing.inline_loop import InlineLoop
-from penstock.testing.loop_thread import LoopThread
-from penstock.testing.no_disk import NoDisk
+from penstock.testing.faults.failing import Faults
+from penstock.testing.faults.failing_disk import FailingDisk
+from penstock.testing.faults.no_disk import NoDisk
+from penstock.testing.loops.inline_loop import InlineLoop
+from penstock.testing.loops.loop_thread import LoopThread
+from penstock.testing.loops.turned_clock import TurnedClock
 from penstock.testing.openings import Openings
 from penstock.testing.replication import Replication
 from penstock.testing.states import Snapshot
 from penstock.testing.trace import Trace
-from penstock.testing.turned_clock import TurnedClock
 
 if TYPE_CHECKING:
     import asyncio
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     import redis
     import redis.asyncio
 
-    from penstock.testing.sockets import Sockets
+    from penstock.testing.connections.sockets import Sockets
 
 DEFAULTS: Final = {"port": "0", "repl-diskless-sync-delay": "0"}  # a test does not wait for replicas that may come
 LINES_KEPT: Final = 1000
@@ -226,13 +226,13 @@ class Server:
 
     def client(self, **options: Any) -> "redis.Redis":
         """A redis-py client of this server, with a connection pool of its own; options are redis.Redis's."""
-        from penstock.testing import redis_py  # imported late: redis-py is an extra
+        from penstock.testing.connections import redis_py  # imported late: redis-py is an extra
 
         return redis_py.client(self._opened(), **options)
 
     def async_client(self, **options: Any) -> "redis.asyncio.Redis":
         """As `client`, for asyncio; each event loop needs a client of its own."""
-        from penstock.testing import redis_py  # imported late: redis-py is an extra
+        from penstock.testing.connections import redis_py  # imported late: redis-py is an extra
 
         return redis_py.async_client(self._opened(), **options)
 
@@ -248,7 +248,7 @@ class Server:
     def _open_sockets(self) -> str:
         """Open the socket, if it is not; its URL."""
         if self._sockets is None:
-            from penstock.testing.sockets import Sockets  # imported late: most tests need no socket
+            from penstock.testing.connections.sockets import Sockets  # imported late: most tests need no socket
 
             self._sockets = Sockets(self._turn, self._loop, self._thread, self._settings)
         return self._sockets.url

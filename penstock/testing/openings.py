@@ -4,10 +4,10 @@ import asyncio
 from itertools import count
 from typing import Final
 
-from penstock.server.turn import Turn
-from penstock.testing.faults import Faults
-from penstock.testing.inline_loop import InlineLoop
-from penstock.testing.links import LinkedSocket, LinkedStream
+from penstock.server.turns.turn import Turn
+from penstock.testing.connections.links import LinkedSocket, LinkedStream
+from penstock.testing.faults.failing import Faults
+from penstock.testing.loops.inline_loop import InlineLoop
 from penstock.testing.trace import Trace
 
 FIRST_PORT: Final = 50_000  # what CLIENT LIST shows of the first client; no such port is open

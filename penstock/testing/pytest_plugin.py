@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from penstock.testing.embedded import Server
     from penstock.testing.external import ExternalServer
-    from penstock.testing.turned_clock import TurnedClock
+    from penstock.testing.loops.turned_clock import TurnedClock
 
 REQUESTS_SHOWN: Final = 20
 SERVER_OF_TEST: Final = pytest.StashKey["Server"]()
@@ -88,7 +88,7 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
     report: Any = yield
     server = item.stash.get(SERVER_OF_TEST, None)
     if call.when == "call" and report.failed and server is not None:
-        from penstock.testing.failure_report import groups_text, requests_text
+        from penstock.testing.faults.failure_report import groups_text, requests_text
 
         report.sections.append(("penstock: last requests", requests_text(server, REQUESTS_SHOWN)))
         report.sections.append(("penstock: groups", groups_text(server)))

@@ -2,14 +2,14 @@
 
 from typing import Final
 
-from penstock.server.log_writer import AofWriter
 from penstock.server.replication.master_link import MasterLink
 from penstock.server.replication.replicas import Replicas
-from penstock.server.turn import Turn
+from penstock.server.turns.log_writer import AofWriter
+from penstock.server.turns.turn import Turn
 from penstock.storage.aof.disk import Disk
 from penstock.testing.copies import CopiesInMemory
-from penstock.testing.loop_thread import LoopThread
-from penstock.testing.no_disk import NoDisk
+from penstock.testing.faults.no_disk import NoDisk
+from penstock.testing.loops.loop_thread import LoopThread
 
 PERIOD_S: Final = 0.1  # of the machine's time: the server's clock may stand still
 

@@ -12,7 +12,7 @@ import redis
 import redis.asyncio
 
 import penstock
-from penstock.testing.redis_py import DEFAULTS, AsyncEmbeddedConnection, EmbeddedConnection
+from penstock.testing.connections.redis_py import DEFAULTS, AsyncEmbeddedConnection, EmbeddedConnection
 
 URL: Final = os.environ.get("SUITE_URL", "")
 SHARED: Final = penstock.Server().start()

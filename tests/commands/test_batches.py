@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 
 from penstock.clock import ManualClock
-from penstock.commands.streams.xadd_batch import add_batch
+from penstock.commands.streams.changing.xadd_batch import add_batch
 from penstock.engine.engine import Engine
 from penstock.protocol.limits import Limits
 from penstock.protocol.reply import bulks as packed

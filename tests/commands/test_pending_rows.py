@@ -8,10 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as some
 
 from penstock.clock import ManualClock
-from penstock.commands.streams.pending_rows import ANY_TIME, ANYBODY, NO_NOW, PendingRows
+from penstock.commands.streams.groups.pending_rows import ANY_TIME, ANYBODY, NO_NOW, PendingRows
 from penstock.storage.streams import ids
-from penstock.storage.streams.group import Group
-from penstock.storage.streams.pending_block import NO_SLOT, NOT_PENDING, RELEASED, PendingBlock
+from penstock.storage.streams.pending.group import Group
+from penstock.storage.streams.pending.pending_block import NO_SLOT, NOT_PENDING, RELEASED, PendingBlock
 from penstock.storage.streams.segment import Segment, deleted_entry
 from tests.support.clock import NOW_MS
 from tests.support.dialogue import Dialogue

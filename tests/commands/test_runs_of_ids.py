@@ -6,7 +6,7 @@ from array import array
 import pytest
 
 from penstock.clock import ManualClock
-from penstock.storage.streams.columns import WIDE, common_length
+from penstock.native.columns import WIDE, common_length
 from tests.support.clock import NOW_MS
 from tests.support.dialogue import Dialogue, decoded
 from tests.support.engines import make_engine, value_of

@@ -10,7 +10,7 @@ occurrence without `@`, at one with `@n`. If several faults apply, the first in 
     sleep2ms     the call takes 2 ms longer
 
 So `sync:sleep2ms` is a slow disk, and `written:kill@20` a crash after the twentieth write. The points are the constants
-of storage/aof/append_log.py, storage/aof/log_directory.py and server/rewrite_child.py.
+of storage/aof/append_log.py, storage/aof/log_directory.py and server/files/rewrite_child.py.
 """
 
 import errno

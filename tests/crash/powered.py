@@ -10,10 +10,10 @@ import hiredis
 
 from penstock.clock import ManualClock
 from penstock.config.settings import Settings
-from penstock.server.connection import Connection
-from penstock.server.log_writer import AofWriter
+from penstock.server.connections.connection import Connection
 from penstock.server.server_log import ServerLog
-from penstock.server.turn import Turn
+from penstock.server.turns.log_writer import AofWriter
+from penstock.server.turns.turn import Turn
 from tests.support.clock import NOW_MS
 from tests.support.deferred_log import DeferredRewriteChild, DeferredThreads
 from tests.support.engines import make_engine

@@ -19,7 +19,7 @@ from penstock.engine.cluster.node import Node
 from penstock.engine.rdb import rdb_saving
 from penstock.engine.rdb.rdb_loading import RdbLoading
 from penstock.errors import UsageError
-from penstock.server import loading
+from penstock.server.files import loading
 from penstock.storage.aof.disk import SystemDisk
 from tests.fuzz.hostile_requests import HostileRequests, packed
 from tests.fuzz.judge import Failure

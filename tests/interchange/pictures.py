@@ -11,7 +11,7 @@ import hiredis
 
 from penstock.clock import ManualClock
 from penstock.config.settings import Settings
-from penstock.server.log_writer import AofWriter
+from penstock.server.turns.log_writer import AofWriter
 from tests.against_redis.generator import Generator, with_new_only
 from tests.support.compared_sides import Piped, wall_ms
 from tests.support.engines import make_engine

@@ -17,7 +17,7 @@ from penstock.observe.console.console_server import ConsoleServer
 from penstock.observe.console.engine_client import EngineDoor
 from penstock.observe.console.logins import MOST_FAILURES, Logins, Refused
 from penstock.observe.console.web import FILES
-from penstock.server.turn import Turn
+from penstock.server.turns.turn import Turn
 from tests.support.console_client import ConsoleClient, serving_console
 from tests.support.engines import settings_with
 

@@ -4,9 +4,9 @@ import random
 
 import pytest
 
-from penstock.commands.streams.xack_batch import acknowledge_batch
-from penstock.commands.streams.xadd_batch import add_batch
-from penstock.commands.streams.xreadgroup_batch import read_batch
+from penstock.commands.streams.changing.xadd_batch import add_batch
+from penstock.commands.streams.groups.xack_batch import acknowledge_batch
+from penstock.commands.streams.reading.xreadgroup_batch import read_batch
 from penstock.protocol.request_batch import batches_of
 from tests.commands.test_batches import Side
 from tests.policies.conftest import without_order

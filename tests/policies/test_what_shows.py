@@ -8,7 +8,7 @@ from penstock.engine.rdb.rdb_saving import snapshot_of
 from penstock.engine.replication.replication import Stream
 from penstock.engine.state import FOLLOWING
 from penstock.protocol.log_reader import whole_requests
-from penstock.server.loading import read_snapshot
+from penstock.server.files.loading import read_snapshot
 from tests.policies.conftest import PolicyDialogue, made
 from tests.policies.test_leases import READ, read_ids
 from tests.support.clock import NOW_MS

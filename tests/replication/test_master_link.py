@@ -4,7 +4,7 @@ import asyncio
 
 from penstock.engine.replication.master import Master
 from penstock.server.replication.master_link import LinkLost, MasterLink
-from penstock.testing.no_disk import NoDisk
+from penstock.testing.faults.no_disk import NoDisk
 from tests.support.dialogue import Dialogue
 from tests.support.engines import make_engine
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from penstock.server.connection import MOST_UNSENT, REQUESTS_A_TURN, address_of
+from penstock.server.connections.connection import MOST_UNSENT, REQUESTS_A_TURN, address_of
 from tests.support.fake_server import FakeServer
 
 PIPELINE = b"PING\r\n*2\r\n$4\r\nECHO\r\n$2\r\nhi\r\n*1\r\n$4\r\nPING\r\nECHO 'a b'\r\n"

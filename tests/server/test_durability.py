@@ -16,8 +16,8 @@ from penstock.clock import ManualClock, SystemClock
 from penstock.commands.server.info_sections import fields_of
 from penstock.config.settings import Settings
 from penstock.errors import UsageError
-from penstock.server.log_writer import AofWriter
-from penstock.server.rewrite_child import BASE_WRITTEN
+from penstock.server.files.rewrite_child import BASE_WRITTEN
+from penstock.server.turns.log_writer import AofWriter
 from penstock.storage.aof.disk import SystemDisk
 from tests.support.clock import NOW_MS
 from tests.support.deferred_log import DeferredRewriteChild, DeferredThreads

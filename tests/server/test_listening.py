@@ -11,8 +11,8 @@ import pytest
 from penstock.clock import ManualClock
 from penstock.config.settings import Settings
 from penstock.errors import UsageError
-from penstock.server import admission
-from penstock.server.limits import OutputLimits, raise_file_limit
+from penstock.server.connections import admission
+from penstock.server.connections.limits import OutputLimits, raise_file_limit
 from penstock.server.listening import KEEPALIVE_IDLE, Doors, remove_stale, tcp_sockets, unix_socket
 from penstock.server.server_log import ServerLog
 from tests.support.clock import NOW_MS

@@ -10,8 +10,8 @@ import pytest
 from penstock.clock import ManualClock
 from penstock.engine.effects import pack
 from penstock.errors import UsageError
-from penstock.server.log_writer import AofWriter
-from penstock.storage.streams.columns import IS_COMPILED
+from penstock.native.columns import IS_COMPILED
+from penstock.server.turns.log_writer import AofWriter
 from tests.support.clock import NOW_MS
 from tests.support.dialogue import Dialogue
 from tests.support.engines import make_engine, settings_with

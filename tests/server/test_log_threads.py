@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 import redis
 
-from penstock.server.log_threads import LogThreads
+from penstock.server.turns.log_threads import LogThreads
 from tests.support.server_process import ServerProcess, running_server
 
 FIVE_MB = 5 * 2**20  # less than a thread's stack

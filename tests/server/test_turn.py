@@ -2,7 +2,7 @@
 
 from penstock.protocol.reply import bulks as packed
 from penstock.server.cron import close_idle
-from penstock.server.turn import LOOKS_EVERY, TURNS_ALONE
+from penstock.server.turns.turn import LOOKS_EVERY, TURNS_ALONE
 from tests.support.fake_server import FakeServer
 
 MISCONF = b"MISCONF Errors writing to the AOF file: No space left on device"

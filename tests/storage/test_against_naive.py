@@ -11,13 +11,13 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from penstock.protocol import entries
 from penstock.storage.compression import Compressor
 from penstock.storage.streams.entry_deletion import delete_all
-from penstock.storage.streams.group import Group
 from penstock.storage.streams.idempotence import Producers
 from penstock.storage.streams.ids import HALF, MAX, columns, text
 from penstock.storage.streams.listpack_nodes import StreamLimits
-from penstock.storage.streams.pending_block import COUNT_DOWN, COUNT_UP, KEEP_COUNT, MAX_COUNT
-from penstock.storage.streams.pending_block import RELEASED as NOBODYS
-from penstock.storage.streams.pending_list import each_of, id_of, in_runs
+from penstock.storage.streams.pending.group import Group
+from penstock.storage.streams.pending.pending_block import COUNT_DOWN, COUNT_UP, KEEP_COUNT, MAX_COUNT
+from penstock.storage.streams.pending.pending_block import RELEASED as NOBODYS
+from penstock.storage.streams.pending.pending_list import each_of, id_of, in_runs
 from penstock.storage.streams.stream import Stream
 from penstock.storage.streams.trim import DELETE_REFERENCES, KEEP_REFERENCES, Trim
 from tests.storage.naive import RELEASED, NaiveGroup, NaiveStream

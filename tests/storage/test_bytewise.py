@@ -11,8 +11,8 @@ from librt.strings import BytesWriter
 
 from penstock.engine.arguments import MAX_INT64, MIN_INT64, integer
 from penstock.errors import ReplyError
+from penstock.native.columns import WIDE, from_little_endian
 from penstock.storage.streams import native_ids
-from penstock.storage.streams.columns import WIDE, from_little_endian
 from penstock.storage.streams.ids import HALF, IdColumns, parse, parse_all, runs_above, text
 from penstock.storage.streams.listpack_nodes import SameFieldEntries, text_size
 

@@ -7,8 +7,8 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as some
 
-from penstock.storage.streams import columns
-from penstock.storage.streams.columns import (
+from penstock.native import columns
+from penstock.native.columns import (
     WIDE,
     counts_up,
     ends_of,

@@ -3,8 +3,8 @@
 import pytest
 
 from penstock.engine.engine import Engine
-from penstock.storage.streams import block_list
 from penstock.storage.streams import stream as stream_module
+from penstock.storage.streams.pending import block_list
 from penstock.storage.streams.stream import Stream
 from tests.support.builds import replaces_functions
 from tests.support.dialogue import Dialogue

@@ -9,6 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from penstock.engine.rdb import native_node_writer, native_nodes
+from penstock.native.columns import WIDE
 from penstock.protocol import entries
 from penstock.storage.rdb import listpack
 from penstock.storage.rdb.errors import BadRdb
@@ -17,7 +18,6 @@ from penstock.storage.rdb.source import Source
 from penstock.storage.rdb.stream_reader import DELETED, SAME_FIELDS, NodeHead, ReadNode, StreamDefaults, StreamReader
 from penstock.storage.rdb.stream_writer import node_blob
 from penstock.storage.rdb.string_writer import length
-from penstock.storage.streams.columns import WIDE
 from penstock.storage.streams.entry_run import EntryRun
 from penstock.storage.streams.ids import HALF
 from penstock.storage.streams.listpack_nodes import StreamLimits

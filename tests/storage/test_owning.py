@@ -4,9 +4,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as some
 
 from penstock.storage.streams import segment
-from penstock.storage.streams.block_list import BlockList
-from penstock.storage.streams.pending_block import PendingBlock
-from penstock.storage.streams.pending_list import each_of
+from penstock.storage.streams.pending.block_list import BlockList
+from penstock.storage.streams.pending.pending_block import PendingBlock
+from penstock.storage.streams.pending.pending_list import each_of
 from penstock.storage.streams.stream import Stream
 from tests.support.dialogue import Dialogue
 from tests.support.engines import value_of

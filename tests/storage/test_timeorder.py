@@ -3,7 +3,7 @@
 import pytest
 
 from penstock.clock import ManualClock
-from penstock.storage.streams.group import Group
+from penstock.storage.streams.pending.group import Group
 from penstock.storage.streams.stream import Stream
 from tests.support.dialogue import Dialogue
 from tests.support.engines import value_of

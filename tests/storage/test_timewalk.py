@@ -5,9 +5,9 @@ import random
 import pytest
 
 from penstock.clock import ManualClock
-from penstock.storage.streams.delivery_walk import runs_in_time_order
-from penstock.storage.streams.group import Group
-from penstock.storage.streams.pending_list import each_of
+from penstock.storage.streams.pending.delivery_walk import runs_in_time_order
+from penstock.storage.streams.pending.group import Group
+from penstock.storage.streams.pending.pending_list import each_of
 from penstock.storage.streams.stream import Stream
 from tests.support.dialogue import Dialogue
 from tests.support.engines import value_of

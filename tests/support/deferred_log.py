@@ -6,7 +6,7 @@ from concurrent.futures import Future
 from penstock.engine.aof import base_file
 from penstock.engine.aof.rewrite_progress import Progress
 from penstock.engine.engine import Engine
-from penstock.server.rewrite_child import RewriteChild
+from penstock.server.files.rewrite_child import RewriteChild
 from penstock.storage.aof.disk import Disk
 from penstock.storage.aof.log_directory import write_all
 

@@ -7,9 +7,9 @@ from typing import cast
 from penstock.clock import ManualClock
 from penstock.config.settings import Settings
 from penstock.engine.session import Session
-from penstock.server.connection import Connection
+from penstock.server.connections.connection import Connection
 from penstock.server.server_log import ServerLog
-from penstock.server.turn import Turn
+from penstock.server.turns.turn import Turn
 from penstock.storage.aof.append_log import AppendLog
 from penstock.storage.aof.log_directory import LogDirectory
 from tests.support.clock import NOW_MS

@@ -4,7 +4,8 @@ import pytest
 import redis
 
 import penstock as package
-from penstock.testing import embedded, external, failure_report
+from penstock.testing import embedded, external
+from penstock.testing.faults import failure_report
 
 pytest_plugins = "pytester"
 

@@ -1,6 +1,6 @@
 """PENSTOCK.XNACK: XNACK, and how long the entries are to be held back."""
 
-from penstock.commands.streams.xack import nack
+from penstock.commands.streams.groups.xack import nack
 from penstock.engine.context import Context
 from penstock.engine.table.command_table import command
 from penstock.engine.versions import PENSTOCK_VERSION

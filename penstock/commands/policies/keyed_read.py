@@ -2,8 +2,8 @@
 
 from typing import Final
 
-from penstock.commands.streams.group_delivery import ReadTarget
-from penstock.commands.streams.xread import Budget
+from penstock.commands.streams.reading.group_delivery import ReadTarget
+from penstock.commands.streams.reading.xread import Budget
 from penstock.engine.aof import group_effects
 from penstock.engine.aof.group_effects import Released
 from penstock.engine.context import Context
@@ -11,8 +11,8 @@ from penstock.engine.policies import keys, settling
 from penstock.storage.policies.group_policy import GroupPolicy
 from penstock.storage.policies.key_order import KeyOrder
 from penstock.storage.streams import ids
-from penstock.storage.streams.consumer import Consumer
 from penstock.storage.streams.ids import StreamId
+from penstock.storage.streams.pending.consumer import Consumer
 from penstock.storage.streams.segment import SegmentRun
 
 AT_A_TIME: Final = 100  # entries that are looked at together

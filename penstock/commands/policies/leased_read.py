@@ -6,19 +6,19 @@ With CLAIM, its own min-idle-time takes the place of ACKWAIT, and the reply has 
 from typing import Final
 
 from penstock.commands.policies import keyed_read
-from penstock.commands.streams import read_arguments
-from penstock.commands.streams.group_delivery import ReadTarget, with_new
-from penstock.commands.streams.read_arguments import ReadArguments
-from penstock.commands.streams.xread import Budget
+from penstock.commands.streams.reading import read_arguments
+from penstock.commands.streams.reading.group_delivery import ReadTarget, with_new
+from penstock.commands.streams.reading.read_arguments import ReadArguments
+from penstock.commands.streams.reading.xread import Budget
 from penstock.engine.aof import group_effects
 from penstock.engine.context import Context
 from penstock.engine.policies import dead_letters, keys, leases, settling
 from penstock.protocol import entries
 from penstock.storage.policies.group_policy import GroupPolicy
 from penstock.storage.policies.stream_policies import NONE
-from penstock.storage.streams.consumer import Consumer
-from penstock.storage.streams.pending_block import COUNT_UP
-from penstock.storage.streams.pending_list import PendingSlot, in_runs
+from penstock.storage.streams.pending.consumer import Consumer
+from penstock.storage.streams.pending.pending_block import COUNT_UP
+from penstock.storage.streams.pending.pending_list import PendingSlot, in_runs
 
 MOST_ASIDE: Final = 1000  # dead letters and deleted entries that one read meets; a tick goes on
 

@@ -12,7 +12,7 @@ from penstock.commands.policies.policy_arguments import (
     refuse_stream_settings,
 )
 from penstock.commands.streams import stream_arguments
-from penstock.commands.streams.xsetid import existing
+from penstock.commands.streams.changing.xsetid import existing
 from penstock.engine import refusals
 from penstock.engine.context import Context
 from penstock.engine.policies import policy_lines, policy_notes, retention, settling

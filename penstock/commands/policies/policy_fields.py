@@ -9,7 +9,7 @@ from penstock.protocol import reply
 from penstock.storage.deadlines import NEVER
 from penstock.storage.policies.stream_policies import NONE
 from penstock.storage.streams import ids
-from penstock.storage.streams.group import Group
+from penstock.storage.streams.pending.group import Group
 from penstock.storage.streams.stream import Stream
 
 NAME: Final = b"penstock-policy"

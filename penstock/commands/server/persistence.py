@@ -1,7 +1,7 @@
 """BGREWRITEAOF, BGSAVE, SAVE and LASTSAVE.
 
-BGREWRITEAOF only sets a flag; the server starts the rewrite at the end of the turn (server/log_writer.py). An RDB file
-is saved, or a child process started that saves it, while the command runs (server/snapshots.py).
+BGREWRITEAOF only sets a flag; the server starts the rewrite at the end of the turn (server/turns/log_writer.py). An
+RDB file is saved, or a child process started that saves it, while the command runs (server/files/snapshots.py).
 """
 
 from typing import Final

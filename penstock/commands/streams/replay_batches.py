@@ -7,7 +7,7 @@ become pending by slices. XACKs in one group, one after another, are run as one 
 
 from typing import Final
 
-from penstock.commands.streams.xack import xack
+from penstock.commands.streams.groups.xack import xack
 from penstock.engine import arguments
 from penstock.engine.consumers import new_consumer
 from penstock.engine.context import Context

@@ -13,10 +13,10 @@ from penstock.engine.aof.aof_compat import Dialect
 from penstock.engine.context import Context
 from penstock.protocol import reply
 from penstock.storage.streams import ids
-from penstock.storage.streams.group import Group
 from penstock.storage.streams.ids import StreamId
-from penstock.storage.streams.pending_block import PendingBlock
-from penstock.storage.streams.pending_list import PendingRun, PendingSlot
+from penstock.storage.streams.pending.group import Group
+from penstock.storage.streams.pending.pending_block import PendingBlock
+from penstock.storage.streams.pending.pending_list import PendingRun, PendingSlot
 from penstock.storage.streams.segment import SegmentRun
 from penstock.storage.streams.stream import Stream
 

@@ -8,8 +8,8 @@ from penstock.engine.aof.aof_compat import Dialect
 from penstock.engine.aof.rewrite_progress import Progress
 from penstock.engine.effects import pack
 from penstock.storage.streams import ids
-from penstock.storage.streams.delivery_walk import runs_in_time_order
-from penstock.storage.streams.group import Group
+from penstock.storage.streams.pending.delivery_walk import runs_in_time_order
+from penstock.storage.streams.pending.group import Group
 
 MOST_IDS: Final = 1000  # in one XCLAIM or XNACK
 

@@ -12,9 +12,9 @@ from penstock.protocol import entries
 from penstock.storage.policies.group_policy import GroupPolicy
 from penstock.storage.policies.stream_policies import NONE
 from penstock.storage.streams import ids
-from penstock.storage.streams.group import Group
-from penstock.storage.streams.pending_block import MAX_COUNT
-from penstock.storage.streams.pending_list import PendingSlot
+from penstock.storage.streams.pending.group import Group
+from penstock.storage.streams.pending.pending_block import MAX_COUNT
+from penstock.storage.streams.pending.pending_list import PendingSlot
 from penstock.storage.streams.stream import Stream
 
 ADDED: Final = (b"_stream", b"_group", b"_id", b"_deliveries", b"_consumer", b"_reason")

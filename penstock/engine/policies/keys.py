@@ -10,8 +10,8 @@ from penstock.engine.context import Context
 from penstock.protocol import entries
 from penstock.storage.policies.group_policy import GroupPolicy
 from penstock.storage.policies.key_order import KeyOrder
-from penstock.storage.streams.group import Group
 from penstock.storage.streams.ids import StreamId
+from penstock.storage.streams.pending.group import Group
 from penstock.storage.streams.stream import Stream
 
 MOST_WAITING: Final = 10_000  # then `>` goes no further

@@ -16,13 +16,14 @@ from penstock.storage.deadlines import NEVER
 from penstock.storage.policies.group_policy import BEFORE_ALL, GroupPolicy
 from penstock.storage.policies.key_order import KeyOrder
 from penstock.storage.policies.stream_policies import NONE
-from penstock.storage.streams import ids, lease_walk
-from penstock.storage.streams.consumer import Consumer
-from penstock.storage.streams.group import Group
+from penstock.storage.streams import ids
 from penstock.storage.streams.ids import StreamId
-from penstock.storage.streams.lease_walk import BY_ID
-from penstock.storage.streams.pending_block import KEEP_COUNT
-from penstock.storage.streams.pending_list import NONE_LIVE, PendingSlot
+from penstock.storage.streams.pending import lease_walk
+from penstock.storage.streams.pending.consumer import Consumer
+from penstock.storage.streams.pending.group import Group
+from penstock.storage.streams.pending.lease_walk import BY_ID
+from penstock.storage.streams.pending.pending_block import KEEP_COUNT
+from penstock.storage.streams.pending.pending_list import NONE_LIVE, PendingSlot
 from penstock.storage.streams.stream import Stream
 
 GRACE_MS: Final = 5000  # after a start, no lease ends for so long: workers that want to acknowledge reconnect first

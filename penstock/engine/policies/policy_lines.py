@@ -9,8 +9,8 @@ from penstock.storage.keyspace import Keyspace
 from penstock.storage.policies.group_policy import GroupPolicy, GroupSettings
 from penstock.storage.policies.stream_policies import NONE, StreamPolicies, StreamSettings
 from penstock.storage.streams import ids
-from penstock.storage.streams.group import Group
 from penstock.storage.streams.ids import StreamId
+from penstock.storage.streams.pending.group import Group
 from penstock.storage.streams.stream import Stream
 from penstock.storage.streams.trim import ACKNOWLEDGED, DELETE_REFERENCES
 

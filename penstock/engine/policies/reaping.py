@@ -7,7 +7,7 @@ from penstock.engine.policies import policy_notes
 from penstock.storage.deadlines import NEVER
 from penstock.storage.policies.group_policy import GroupPolicy
 from penstock.storage.policies.stream_policies import NONE
-from penstock.storage.streams.group import Group
+from penstock.storage.streams.pending.group import Group
 
 LOOKED_AT_EVERY_MS: Final = 1000  # a consumer that would be removed but for its entries or its blocked reader
 

@@ -12,9 +12,9 @@ from penstock.storage.deadlines import NEVER
 from penstock.storage.policies.group_policy import GroupPolicy
 from penstock.storage.policies.stream_policies import AT_ONCE, NONE, StreamPolicies
 from penstock.storage.streams import ids
-from penstock.storage.streams.consumer import Consumer
-from penstock.storage.streams.group import Group
 from penstock.storage.streams.ids import IdColumns, StreamId
+from penstock.storage.streams.pending.consumer import Consumer
+from penstock.storage.streams.pending.group import Group
 from penstock.storage.streams.segment import SegmentRun
 from penstock.storage.streams.stream import Stream
 

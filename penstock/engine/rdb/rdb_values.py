@@ -5,13 +5,13 @@ from typing import Final
 from penstock.config.settings import Settings
 from penstock.engine import encodings
 from penstock.engine.rdb import native_node_writer, native_nodes
+from penstock.native.columns import IS_COMPILED
 from penstock.protocol import entries
 from penstock.storage.keyspace import Value
 from penstock.storage.rdb import rdb_format
 from penstock.storage.rdb.stream_reader import StreamDefaults
 from penstock.storage.rdb.stream_writer import EntryForms
 from penstock.storage.rdb.value_writer import ValueWriter, version_needed
-from penstock.storage.streams.columns import IS_COMPILED
 from penstock.storage.streams.listpack_nodes import StreamLimits
 from penstock.storage.types.hashes import Hash
 from penstock.storage.types.lists import List

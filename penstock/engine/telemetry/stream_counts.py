@@ -9,9 +9,9 @@ from itertools import islice
 from typing import Final, NamedTuple, TypeAlias
 
 from penstock.engine.memory.value_sizes import memory_usage
-from penstock.storage.streams.consumer import Consumer
 from penstock.storage.streams.ids import StreamId
-from penstock.storage.streams.pending_list import NONE_LIVE
+from penstock.storage.streams.pending.consumer import Consumer
+from penstock.storage.streams.pending.pending_list import NONE_LIVE
 from penstock.storage.streams.stream import Stream
 
 

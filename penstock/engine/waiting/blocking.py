@@ -12,7 +12,7 @@ from typing import Final, TypeAlias
 
 from penstock.engine.waiting.blocked_request import BlockedRequest
 from penstock.storage.keyspace import Keyspace
-from penstock.storage.streams.group import Group
+from penstock.storage.streams.pending.group import Group
 from penstock.storage.streams.stream import Stream
 
 FOREVER_MS: Final = 2**63 - 1

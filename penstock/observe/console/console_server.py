@@ -17,7 +17,7 @@ from penstock.errors import UsageError
 from penstock.observe.console.engine_client import EngineDoor
 from penstock.observe.console.web import Console
 from penstock.server.listening import tcp_socket
-from penstock.server.turn import Turn
+from penstock.server.turns.turn import Turn
 
 MOST_CONNECTIONS: Final = 128
 KEEP_ALIVE_S: Final = 30.0

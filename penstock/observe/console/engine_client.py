@@ -12,8 +12,8 @@ from typing import Any, Final, TypeAlias, cast
 import hiredis
 
 from penstock.protocol.reply import bulks
-from penstock.server.connection import Connection
-from penstock.server.turn import Turn
+from penstock.server.connections.connection import Connection
+from penstock.server.turns.turn import Turn
 
 Words: TypeAlias = list[bytes]
 

@@ -21,7 +21,7 @@ from penstock.observe.console.engine_client import EngineDoor, Gone
 from penstock.observe.console.logins import Login, Logins, Refused
 from penstock.observe.console.replies import RefusedByServer
 from penstock.observe.console.views import BadQuestion, View
-from penstock.server.admission import is_loopback
+from penstock.server.connections.admission import is_loopback
 
 Handler: TypeAlias = Callable[[web.Request], Awaitable[web.StreamResponse]]
 

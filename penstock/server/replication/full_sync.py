@@ -23,7 +23,7 @@ LOOK_EVERY_S: Final = 0.02  # at a child, and at replicas that are waited for
 
 
 class Link(Protocol):
-    """A replica's connection (server/connection.py)."""
+    """A replica's connection (server/connections/connection.py)."""
 
     gone: bool
 

@@ -17,8 +17,8 @@ from penstock.storage.aof.disk import Disk
 from penstock.storage.types.hashes import Hash
 
 if TYPE_CHECKING:
-    from penstock.server.connection import Connection
-    from penstock.server.turn import Turn
+    from penstock.server.connections.connection import Connection
+    from penstock.server.turns.turn import Turn
 
 PING: Final = reply.bulks([b"PING"])
 SECOND_MS: Final = 1000

@@ -7,7 +7,7 @@ from typing import Final
 from penstock.config.settings import Settings
 from penstock.engine.aof.rewrite_progress import Progress
 from penstock.engine.rdb import rdb_saving
-from penstock.server.rewrite_child import Reporter, RewriteChild
+from penstock.server.files.rewrite_child import Reporter, RewriteChild
 from penstock.storage.aof.disk import Disk
 from penstock.storage.keyspace import Keyspace
 

@@ -32,7 +32,7 @@ class Disk(Protocol):
     """Paths are text. Every call may raise OSError."""
 
     def reach(self, point: str) -> None:
-        """Marks a named moment: a constant of append_log.py, log_directory.py or server/rewrite_child.py."""
+        """Marks a named moment: a constant of append_log.py, log_directory.py or server/files/rewrite_child.py."""
 
     def create(self, path: str) -> File:
         """Create an empty file; replaces an existing one."""

@@ -7,7 +7,7 @@ from sortedcontainers import SortedList
 from penstock.storage.policies.key_order import KeyOrder
 from penstock.storage.policies.stream_policies import NONE
 from penstock.storage.streams.ids import StreamId
-from penstock.storage.streams.pending_block import RELEASED, PendingBlock
+from penstock.storage.streams.pending.pending_block import RELEASED, PendingBlock
 
 BEFORE_ALL: Final = -1  # before every delivery time
 LAST_SERIAL: Final = 2**63  # above every serial

@@ -13,13 +13,13 @@ from penstock.storage.rdb import listpack
 from penstock.storage.rdb.errors import BadRdb
 from penstock.storage.rdb.rdb_format import STREAM_2, STREAM_3, STREAM_4, STREAM_5
 from penstock.storage.rdb.source import Source
-from penstock.storage.streams.consumer import NEVER
 from penstock.storage.streams.entry_run import EntryRun
-from penstock.storage.streams.group import UNKNOWN
 from penstock.storage.streams.idempotence import Producers
 from penstock.storage.streams.ids import HALF, StreamId
 from penstock.storage.streams.listpack_nodes import StreamLimits, node_of_layout
-from penstock.storage.streams.pending_block import MAX_COUNT
+from penstock.storage.streams.pending.consumer import NEVER
+from penstock.storage.streams.pending.group import UNKNOWN
+from penstock.storage.streams.pending.pending_block import MAX_COUNT
 from penstock.storage.streams.stream import Stream
 from penstock.storage.streams.stream_builder import (
     LoadedConsumer,

@@ -7,14 +7,14 @@ from array import array
 from collections.abc import Callable, Iterator
 from typing import TypeAlias
 
+from penstock.native.columns import WIDE, little_endian
 from penstock.storage.rdb import listpack
 from penstock.storage.rdb.rdb_format import STREAM_2, STREAM_3, STREAM_4, STREAM_5
 from penstock.storage.rdb.stream_reader import ID_BYTES, SAME_FIELDS
 from penstock.storage.rdb.string_writer import StringWriter, length
-from penstock.storage.streams.columns import WIDE, little_endian
-from penstock.storage.streams.group import Group
 from penstock.storage.streams.ids import HALF, MAX, StreamId
-from penstock.storage.streams.pending_list import PendingRun
+from penstock.storage.streams.pending.group import Group
+from penstock.storage.streams.pending.pending_list import PendingRun
 from penstock.storage.streams.segment import Segment
 from penstock.storage.streams.stream import Stream
 

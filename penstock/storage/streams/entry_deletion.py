@@ -2,7 +2,7 @@
 
 from bisect import bisect_right
 
-from penstock.storage.streams.columns import common_length
+from penstock.native.columns import common_length
 from penstock.storage.streams.ids import IdColumns
 from penstock.storage.streams.segment import Segment
 from penstock.storage.streams.stream import Stream

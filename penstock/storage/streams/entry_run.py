@@ -6,7 +6,7 @@ from typing import Final
 
 from librt.strings import BytesWriter
 
-from penstock.storage.streams.columns import WIDE, from_little_endian
+from penstock.native.columns import WIDE, from_little_endian
 from penstock.storage.streams.ids import HALF, StreamId
 from penstock.storage.streams.segment import MOST_BYTES, MOST_SLOTS, Segment
 

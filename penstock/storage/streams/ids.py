@@ -13,8 +13,8 @@ from typing import Final, TypeAlias
 
 from librt.strings import BytesWriter
 
+from penstock.native.columns import IS_COMPILED, WIDE, from_little_endian, single
 from penstock.storage.streams import native_ids
-from penstock.storage.streams.columns import IS_COMPILED, WIDE, from_little_endian, single
 
 StreamId: TypeAlias = int
 IdHalves: TypeAlias = tuple[int, int]

@@ -15,8 +15,8 @@ from itertools import accumulate
 from operator import add
 from typing import Final
 
+from penstock.native.columns import IS_COMPILED
 from penstock.storage.compression import Compressor
-from penstock.storage.streams.columns import IS_COMPILED
 from penstock.storage.streams.ids import StreamId, halves
 from penstock.storage.streams.native_ids import integer_of
 from penstock.storage.streams.segment import MOST_SLOTS

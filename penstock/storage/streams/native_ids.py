@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from librt.strings import BytesWriter, write_i64_le
 
-from penstock.native_bytes import is_at
+from penstock.native.native_bytes import is_at
 
 if TYPE_CHECKING:
     from mypy_extensions import i64  # used by mypyc only; Python does not evaluate the annotations

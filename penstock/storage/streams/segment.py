@@ -10,7 +10,7 @@ from itertools import accumulate, pairwise
 from operator import sub
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from penstock.storage.streams.columns import (
+from penstock.native.columns import (
     WIDE,
     append_both,
     ends_of,

@@ -5,10 +5,10 @@ from collections.abc import Iterator
 from typing import Final
 
 from penstock.storage.policies.stream_policies import StreamPolicies
-from penstock.storage.streams.group import UNKNOWN, Group
 from penstock.storage.streams.idempotence import Producers
 from penstock.storage.streams.ids import HALF, MAX, ZERO, IdHalves, IdRun, StreamId, halves, last_at_most
 from penstock.storage.streams.listpack_nodes import Node, SameFieldEntries, StreamLimits, add_to_nodes, last_node_from
+from penstock.storage.streams.pending.group import UNKNOWN, Group
 from penstock.storage.streams.segment import Segment, SegmentRun, count_of
 from penstock.storage.streams.trim import ACKNOWLEDGED, KEEP_REFERENCES, Trim
 

@@ -8,11 +8,11 @@ from bisect import bisect_right
 from itertools import pairwise
 from typing import Final
 
-from penstock.storage.streams.consumer import Consumer
 from penstock.storage.streams.entry_run import EntryRun
-from penstock.storage.streams.group import UNKNOWN, Group
 from penstock.storage.streams.ids import HALF, StreamId
 from penstock.storage.streams.listpack_nodes import Node
+from penstock.storage.streams.pending.consumer import Consumer
+from penstock.storage.streams.pending.group import UNKNOWN, Group
 from penstock.storage.streams.segment import Segment
 from penstock.storage.streams.stream import Stream
 

@@ -1,0 +1,219 @@
+"""RDB files are saved: at once (SAVE, a shutdown) or by a child process (BGSAVE, save points).
+
+A file is written beside the old one, synced, renamed, and the directory synced: one of the two is always whole. With
+save points and no log, a save that failed refuses writers until one has worked (stop-writes-on-bgsave-error). Beside a
+log it refuses nobody: the log keeps every change. Two servers never save into one file: the first that does, or that
+starts with save points, locks it for the life of its process.
+"""
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from typing import Final
+
+from penstock.config.settings import Settings
+from penstock.engine.aof.rewrite_progress import Progress
+from penstock.engine.engine import Engine
+from penstock.engine.rdb import rdb_saving
+from penstock.engine.rdb.save_state import CANNOT_SAVE, SaveState
+from penstock.errors import UsageError
+from penstock.server.files.rewrite_child import RewriteChild
+from penstock.storage.aof.disk import Disk, File
+from penstock.storage.aof.log_directory import write_all
+from penstock.storage.rdb.rdb_format import HEADER_BYTES
+from penstock.storage.rdb.rdb_writer import RdbWriter
+
+TEMPORARY: Final = "temp-{}.rdb"
+LOCK: Final = ".{}.lock"  # beside the file, by its name
+RETRY_S: Final = 5  # after a save that failed
+
+# Named moments (Disk.reach)
+SNAPSHOT_SYNCED: Final = "snapshot-synced"  # beside the old one
+SNAPSHOT_RENAMED: Final = "snapshot-renamed"
+
+
+def put_in_place(disk: Disk, temporary: str, path: str) -> None:
+    """A file that is written and synced replaces the old one, for good."""
+    disk.reach(SNAPSHOT_SYNCED)
+    disk.rename(temporary, path)
+    disk.reach(SNAPSHOT_RENAMED)
+    disk.sync_directory(path.rpartition("/")[0])
+
+
+class SaveChild(RewriteChild):
+    """The child that writes an RDB file; it puts it in place itself."""
+
+    __slots__ = ()
+
+    def path_of(self, directory: str, pid: int) -> str:
+        return f"{directory}/{TEMPORARY.format(pid)}"
+
+    def chunks(self, now_ms: int, progress: Progress) -> Iterator[bytes]:
+        return rdb_saving.counted(rdb_saving.snapshot_of(self.keyspace, self.settings, now_ms), progress)
+
+    def finish(self, path: str) -> None:
+        put_in_place(self.disk, path, f"{path.rpartition('/')[0]}/{self.settings.text('dbfilename')}")
+
+
+class Snapshots:
+    """The RDB file of one server. `tell` takes lines for a person."""
+
+    __slots__ = ("_disk", "_engine", "_lock", "_locked", "_settings", "_state", "_tell", "child")
+
+    def __init__(self, settings: Settings, engine: Engine, disk: Disk, tell: Callable[[str], None]) -> None:
+        self._settings = settings
+        self._engine = engine
+        self._disk = disk
+        self._tell = tell
+        self._lock: File | None = None
+        self._locked = ""  # the file that it is for
+        self._state: SaveState = engine.persistence.saves
+        self._state.save = self.save
+        self._state.begin = self.begin
+        self.child = SaveChild(disk, engine.keyspace, settings)
+
+    def _now_ms(self) -> int:
+        return self._engine.clock.now_us() // 1000
+
+    @property
+    def _path(self) -> str:
+        return f"{self._settings.text('dir')}/{self._settings.text('dbfilename')}"
+
+    # -- the lock ---------------------------------------------------------------------------------------------------
+
+    def claim(self) -> None:
+        """At the start, with save points: lock the file. UsageError if another server saves into it.
+
+        Where nothing can be written, the first save will say so.
+        """
+        if self._state.points():
+            with suppress(OSError):
+                self._hold()
+
+    def _hold(self) -> None:
+        """Lock the file that the settings name now. UsageError if another server has it, OSError as `Disk.lock`."""
+        path = self._path
+        if path == self._locked:
+            return
+        folder, _, name = path.rpartition("/")
+        lock = self._disk.lock(f"{folder}/{LOCK.format(name)}")
+        if lock is None:
+            raise UsageError(f"Another server saves into {path}: stop it, or choose another dir or dbfilename.")
+        self.release()
+        self._lock, self._locked = lock, path
+
+    def release(self) -> None:
+        """At the end: another server may have the file."""
+        if self._lock is not None:
+            self._lock.close()
+            self._lock, self._locked = None, ""
+
+    # -- at once ----------------------------------------------------------------------------------------------------
+
+    def save(self) -> str:
+        """Write the file now, while everybody waits; why that failed, or ""."""
+        self.stop()
+        now_ms = self._now_ms()
+        self._state.began(now_ms // 1000)
+        temporary = f"{self._settings.text('dir')}/{TEMPORARY.format(os.getpid())}"
+        snapshot = rdb_saving.snapshot_of(self._engine.keyspace, self._settings, now_ms)
+        problem = ""
+        try:
+            self._hold()
+            self._write(snapshot, temporary)
+            put_in_place(self._disk, temporary, self._path)
+        except (OSError, UsageError) as failure:
+            problem = str(failure)
+            with suppress(OSError):
+                self._disk.remove(temporary)
+        self._ended(problem, in_background=False)
+        return problem
+
+    def _write(self, snapshot: RdbWriter, path: str) -> None:
+        file = self._disk.create(path)
+        try:
+            for chunk in snapshot.chunks():
+                write_all(file, chunk)
+            file.sync()
+        finally:
+            file.close()
+
+    def _ended(self, problem: str, in_background: bool) -> None:
+        state, now_s = self._state, self._now_ms() // 1000
+        state.ended(now_s, not problem, in_background)
+        if problem:
+            self._tell(f"The RDB file could not be saved: {problem}.")
+        else:
+            size = self._disk.size(self._path)
+            self._tell(f"Saved {self._path} in {max(0, now_s - state.began_s)} seconds: {size} bytes.")
+            note = rdb_saving.note_of(self._disk.read(self._path, 0, HEADER_BYTES), self._settings)
+            if note:
+                self._tell(note)
+        self.heed_failure()
+
+    def heed_failure(self) -> None:
+        """Refuse writers, or let them write again, by what became of the last save."""
+        refuses = not self._state.works and bool(self._state.points()) and self._engine.persistence.log is None
+        if refuses and self._settings.yes("stop-writes-on-bgsave-error"):
+            self._engine.trouble = CANNOT_SAVE
+        elif self._engine.trouble == CANNOT_SAVE:
+            self._engine.trouble = None
+
+    # -- by a child -------------------------------------------------------------------------------------------------
+
+    def begin(self) -> str:
+        """Have a child write the file; why there can be none, or ""."""
+        now_ms = self._now_ms()
+        self._state.began(now_ms // 1000)
+        try:
+            self._hold()
+            self.child.start(self._settings.text("dir"), now_ms)
+        except (OSError, UsageError) as failure:
+            self._ended(str(failure), in_background=True)
+            return str(failure)
+        self._engine.persistence.forks += 1
+        self._tell(f"Saving the RDB file: process {self.child.pid} writes it.")
+        return ""
+
+    def look_after(self) -> None:
+        """To be called ten times a second: take note of a child's end, begin a save that is due."""
+        pid = self.child.pid
+        if pid:
+            problem = self.child.poll()
+            self._engine.persistence.heard(self.child.progress)
+            if problem is not None:
+                self._state.copied_bytes = self._engine.persistence.most_copied
+                self._engine.persistence.forget_progress()
+                if problem:
+                    self._remove(pid)
+                self._ended(problem, in_background=True)
+        elif self._is_free() and self._is_due():
+            self.begin()
+
+    def _is_free(self) -> bool:
+        """Whether nothing stands in the way of a child: no loading, no script, no rewriting of the log."""
+        engine = self._engine
+        return not (engine.loading or engine.busy or engine.persistence.child)
+
+    def _is_due(self) -> bool:
+        state, now_s = self._state, self._now_ms() // 1000
+        if state.scheduled:
+            return True
+        changes = state.changes()
+        if not changes or (not state.works and now_s - state.began_s <= RETRY_S):
+            return False
+        since_s = now_s - state.last_save_s
+        return any(changes >= most and since_s > seconds for seconds, most in state.points())
+
+    def stop(self) -> None:
+        """End the child, if one runs; the file that it was writing goes."""
+        pid = self.child.pid
+        if pid:
+            self.child.kill()
+            self._state.ended(self._now_ms() // 1000, False, in_background=True)
+            self._remove(pid)
+
+    def _remove(self, pid: int) -> None:
+        """What a child left unfinished."""
+        with suppress(OSError):
+            self._disk.remove(self.child.path_of(self._settings.text("dir"), pid))

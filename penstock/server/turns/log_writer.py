@@ -1,0 +1,418 @@
+"""Writes the log at the end of each turn of the event loop; the turn's replies are sent after that.
+
+`always`: one sync a turn, for the requests of all clients, before the replies. `everysec`: a thread syncs once a
+second. If a sync takes longer than a second, turns wait to be written, for at most two seconds: so a hanging disk
+endangers at most two seconds of replies, and a slow one delays no client. `no`: the system decides when to sync.
+
+If the log cannot be written, writers are refused (MISCONF) and the write is tried again. After a failed sync the file
+is not trusted any more: only a rewrite, with a new base and a new incremental file, ends the refusals.
+"""
+
+import asyncio
+import errno
+import os
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from functools import partial
+from typing import Final, TypeAlias
+
+from penstock.config.directive_types import BadValue
+from penstock.config.settings import Settings
+from penstock.engine.aof.persistence import REWRITE
+from penstock.engine.engine import Engine
+from penstock.errors import UsageError
+from penstock.server.files import loading
+from penstock.server.files.aof_rewrite import AofRewrite
+from penstock.server.files.rewrite_child import RewriteChild
+from penstock.server.files.snapshots import Snapshots
+from penstock.server.server_log import ServerLog
+from penstock.server.turns.log_threads import LogThreads, Threads
+from penstock.server.turns.sync_thread import SyncThread
+from penstock.storage.aof.append_log import AppendLog
+from penstock.storage.aof.disk import Disk, SystemDisk
+
+LONGEST_SYNC_MS: Final = 1000  # of a sync, before turns wait for it
+LONGEST_WAIT_MS: Final = 2000  # of a turn for a sync in progress
+SYNC_EVERY_MS: Final = 900  # cron runs ten times a second: a sync begins before a unit is a second old
+RETRY_MS: Final = 1000
+
+Finish: TypeAlias = Callable[[bytes | None], None]
+"""Sends a turn's replies. It gets None, or the error's text for those of requests whose units may not be written."""
+
+
+class AofWriter:
+    """The log of one server: `log` is None while `appendonly` is no.
+
+    `tell` gets log lines; without it the server log gets them. `synced` is called from the syncing thread when cron
+    has something to do; without it, the running loop calls cron.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        engine: Engine,
+        tell: Callable[[str], None] | None = None,
+        disk: Disk | None = None,
+        threads: Threads | None = None,
+        rewriting: RewriteChild | None = None,
+    ) -> None:
+        self.settings = settings
+        self.engine = engine
+        self.state = engine.persistence
+        self.tell = tell or ServerLog(settings, engine.clock).notice
+        self.disk: Disk = SystemDisk() if disk is None else disk
+        self.threads: Threads = threads or LogThreads()
+        self.log: AppendLog | None = None
+        self.synced: Callable[[], object] | None = None
+        self.syncing = SyncThread(self.threads)
+        self.aof_rewrite = AofRewrite(self, rewriting or RewriteChild(self.disk, engine.keyspace, settings))
+        self.snapshots = Snapshots(settings, engine, self.disk, self.tell)
+        self._waiting: list[Finish] = []  # of turns whose replies wait for the log
+        self._waits_since_ms = 0
+        self._turn_began_at = 0  # units appended before this turn
+        self._tried_ms = 0
+        self._owes_sync = False  # no thread could sync: writers are refused until a sync has worked
+        self._annotated_s = 0  # the last second for which the log has an annotation
+        self.state.load_log = self._load_again
+        self.state.saves.load = self._load_snapshot
+        self._annotates = self._syncs_always = False
+        for name in ("aof-timestamp-enabled", "appendfsync"):
+            settings.watch(name, self._heed)
+        self._heed()
+        settings.watch("appendonly", self._switch)
+
+    # -- the start --------------------------------------------------------------------------------------------------
+
+    @classmethod
+    def open(
+        cls, settings: Settings, engine: Engine, tell: Callable[[str], None] | None = None, disk: Disk | None = None
+    ) -> "AofWriter":
+        """Open and load the log, unless appendonly is no. UsageError if that fails."""
+        durability = cls(settings, engine, tell, disk)
+        for _ in durability.loading():
+            pass
+        return durability
+
+    def loading(self) -> Iterator[tuple[int, int]]:
+        """As `open`, in steps: yields the bytes done and the total. Clients may be answered between two steps.
+
+        The engine stays `loading` until the log accepts units. After a UsageError, or if the steps are not taken to the
+        end, it stays `loading` for good: a write that was answered then would be lost.
+        """
+        if not self.settings.yes("appendonly"):
+            self.snapshots.claim()
+            try:
+                yield from loading.read_snapshot(self.engine, self.disk, self.tell)
+            except OSError as failure:
+                raise UsageError(str(failure)) from None
+            self.engine.loading = False
+            return
+        log: AppendLog | None = None
+        try:
+            log = loading.opened(self.settings, self.disk)
+            yield from loading.read_into(self.engine, log, self.tell)
+            log.start()
+        except (OSError, UsageError) as failure:
+            if log is not None:
+                log.close()
+            raise UsageError(str(failure)) from None
+        self._use(log)
+        self.engine.loading = False
+        if not self.settings.yes("appendonly"):  # CONFIG SET, meanwhile
+            self._give_up_log()
+        elif log.directory.manifest.history:
+            self.aof_rewrite.remove_history()
+
+    def _use(self, log: AppendLog) -> None:
+        self.log = self.state.log = log
+        self.engine.effects.use(log)
+        self._turn_began_at = log.appended
+
+    def now_ms(self) -> int:
+        return self.engine.clock.now_us() // 1000
+
+    def _heed(self) -> None:
+        """Read the settings that every write needs."""
+        self._annotates = self.settings.yes("aof-timestamp-enabled")
+        self._syncs_always = self.settings.text("appendfsync") == "always"
+
+    # -- a turn -----------------------------------------------------------------------------------------------------
+
+    def end_of_turn(self, finish: Finish) -> None:
+        """Write the turn's units, sync them if the policy is `always`, then have the turn's replies sent.
+
+        `finish` is called once, now or later; turns end in order. If it gets an error's text, requests that have units
+        in the log are answered with it, because it is unknown whether their units were written.
+        """
+        log = self.log
+        engine = self.engine
+        if log is None:
+            finish(None)
+        elif engine.trouble is not None or not (self._waiting or (log.buffered and not log.held)):
+            # While writers are refused no write is tried. There may be a change all the same, by a blocked reader that
+            # was served: it gets the error.
+            finish(engine.trouble if log.appended > self._turn_began_at else None)
+        elif self._waiting or self._sync_lasts():
+            if not self._waiting:
+                self._waits_since_ms = self.now_ms()
+            self._waiting.append(finish)
+            self._flush()
+        else:
+            is_written = self.write(log)
+            finish(None if is_written else self.engine.trouble)
+        if log is not None:
+            self._turn_began_at = log.appended
+        if engine.wanted_rewrite:
+            self.aof_rewrite.start()
+
+    def _sync_lasts(self) -> bool:
+        """Whether a sync in progress has taken so long that turns wait for it."""
+        return self.syncing.sync is not None and self.now_ms() - self.syncing.began_ms >= LONGEST_SYNC_MS
+
+    def _flush(self) -> None:
+        """Write what is buffered, and end the turns that waited for it, unless they must wait on."""
+        log = self.log
+        assert log is not None, "turns wait only for a log"
+        if self._sync_lasts():
+            if self.now_ms() - self._waits_since_ms < LONGEST_WAIT_MS:
+                return
+            self.state.delayed_syncs += 1
+        self.write(log)
+        self._end_turns()
+
+    def _end_turns(self) -> None:
+        waiting, self._waiting = self._waiting, []
+        for finish in waiting:
+            finish(self.engine.trouble)
+
+    def write(self, log: AppendLog) -> bool:
+        """Write, and sync if the policy is `always`; whether that worked."""
+        if self._annotates and log.buffered and not log.held:
+            now_s = self.now_ms() // 1000
+            if now_s != self._annotated_s:
+                self._annotated_s = now_s
+                log.annotate(b"#TS:%d\r\n" % now_s)
+        try:
+            log.write()
+        except OSError as failure:
+            self.fail(failure.strerror)
+            return False
+        if self._syncs_always and log.synced < log.written:
+            return self.sync_now(log)
+        return True
+
+    def sync_now(self, log: AppendLog) -> bool:
+        try:
+            log.sync()
+        except OSError as failure:
+            log.hold()
+            self.fail(failure.strerror)
+            return False
+        self._owes_sync = False
+        self.engine.settle_syncs()
+        return True
+
+    def fail(self, why: str | None) -> None:
+        """Refuse writers from now on; `why` is shown to them."""
+        if self.engine.trouble is None:
+            self.tell(f"The log cannot be written: {why}. Writers are refused until it can.")
+        self.engine.trouble = b"MISCONF Errors writing to the AOF file: " + (why or "").encode()
+        self.state.writes_ok = False
+        self._tried_ms = self.now_ms()
+
+    def recover(self) -> None:
+        if self.engine.trouble is not None:
+            self.tell("The log can be written again.")
+        self.engine.trouble = None
+        self.state.writes_ok = True
+        self._owes_sync = False
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether a sync runs, or a turn waits for its write."""
+        return self.syncing.sync is not None or bool(self._waiting)
+
+    # -- time -------------------------------------------------------------------------------------------------------
+
+    def cron(self) -> None:
+        """Sync, retry, rewrite: called ten times a second between two turns, and after `synced`."""
+        self._end_sync()
+        log = self.log
+        if log is not None:
+            if self._waiting:
+                self._flush()
+            if self.engine.trouble is not None and not log.held and self.now_ms() - self._tried_ms >= RETRY_MS:
+                self._try_again(log)
+            elif log.buffered and not self._waiting and self.engine.trouble is None:
+                self.write(log)
+        if not self.engine.loading:
+            self.aof_rewrite.look_after()
+        self.snapshots.look_after()
+        if self.log is not None:
+            self._sync_if_due(self.log)
+
+    def try_now(self) -> None:
+        """While writers are refused: try at once, not only when the next attempt is due."""
+        self._tried_ms = self.now_ms() - RETRY_MS
+        self.cron()
+
+    def _try_again(self, log: AppendLog) -> None:
+        """While writers are refused: try to write, and to sync if the sync failed; recover if that works."""
+        self._tried_ms = self.now_ms()
+        if not self.write(log):
+            return
+        if not self._owes_sync or log.synced == log.written:
+            self.recover()
+        elif self.syncing.sync is None:
+            self.begin_sync(log)
+
+    def _sync_if_due(self, log: AppendLog) -> None:
+        if self._owes_sync:
+            return  # tried again once a second
+        if self.settings.text("appendfsync") != "everysec" or self.syncing.sync is not None:
+            return
+        if self.settings.yes("no-appendfsync-on-rewrite") and self.aof_rewrite.process.pid:
+            return
+        elapsed_ms = self.now_ms() - self.syncing.began_ms
+        if log.synced < log.written and not 0 <= elapsed_ms < SYNC_EVERY_MS:
+            self.begin_sync(log)
+
+    def begin_sync(self, log: AppendLog) -> bool:
+        """Sync in a thread. False if all is synced, or if no thread could be started: then writers are refused."""
+        try:
+            self.state.sync_runs = self.syncing.begin(log, self.now_ms(), self.call_back())
+        except (RuntimeError, MemoryError) as failure:
+            self._owe_sync(failure)
+            return False
+        return self.state.sync_runs
+
+    def _owe_sync(self, failure: BaseException) -> None:
+        """No sync could be started: refuse writers until one has worked, because unsynced units may be lost."""
+        self._owes_sync = True
+        self.fail(os.strerror(errno.ENOMEM) if isinstance(failure, MemoryError) else str(failure))
+
+    def call_back(self) -> Callable[["Future[None]"], None]:
+        """What a thread calls when it is done: it schedules cron in the loop's thread."""
+        synced = self.synced
+        if synced is None:
+            try:
+                loop = asyncio.get_running_loop()
+            except RuntimeError:
+                return lambda done: None  # no loop: the next cron does it
+            synced = partial(loop.call_soon_threadsafe, self.cron)
+        call = synced
+        return lambda done: _ignore(call())
+
+    def _end_sync(self) -> None:
+        """Note the result of a background sync that has ended."""
+        log, running = self.log, self.syncing.sync
+        try:
+            sync = self.syncing.end()
+        except OSError as failure:
+            assert log is not None, "a log is not given up while it is synced"
+            log.hold()
+            self.fail(failure.strerror)
+        except (RuntimeError, MemoryError) as failure:
+            assert log is not None and running is not None, "a log is not given up while it is synced"
+            if running.is_unsure:
+                log.hold()
+            self._owe_sync(failure)
+        else:
+            if sync is not None:
+                assert log is not None, "a log is not given up while it is synced"
+                log.end_sync(sync)
+                if self._owes_sync:
+                    self._owes_sync = False
+                    if not log.buffered:  # else the next try, which writes
+                        self.recover()
+                self.engine.settle_syncs()
+        self.state.sync_runs = self.syncing.sync is not None
+
+    def finish_sync(self) -> None:
+        """Wait for the sync in progress."""
+        self.syncing.wait()
+        self._end_sync()
+
+    # -- changing and ending ----------------------------------------------------------------------------------------
+
+    def _switch(self) -> None:
+        """CONFIG SET appendonly."""
+        wanted = self.settings.yes("appendonly")
+        if wanted and self.log is None:
+            self.aof_rewrite.stop()
+            try:
+                log = loading.opened(self.settings, self.disk)
+            except (OSError, UsageError) as failure:
+                raise BadValue(str(failure)) from None
+            self._use(log)
+            self.state.child = REWRITE
+            self.engine.wanted_rewrite = True
+        elif not wanted and self.log is not None:
+            self._give_up_log()
+
+    def _give_up_log(self) -> bool:
+        """Write, sync and close the log; whether everything is on the disk."""
+        log = self.log
+        assert log is not None, "there is one to give up"
+        self.aof_rewrite.stop()
+        self.finish_sync()
+        self.aof_rewrite.finish_jobs()
+        held = log.held
+        safe = self.write(log) and self.sync_now(log) and not held
+        self._end_turns()
+        log.close()
+        self.log = self.state.log = None
+        self.engine.effects.use(None)
+        if self.engine.trouble is not None:
+            self.recover()
+        return safe
+
+    def begin_anew(self) -> None:
+        """All data are others now (a master's): the log begins with a copy of them; the old one stays until then."""
+        self.aof_rewrite.stop()
+        self.finish_sync()
+        self.aof_rewrite.finish_jobs()
+        if self.log is not None:
+            self.log.hold()
+
+    def close(self) -> bool:
+        """At the end: kill the children, write, sync, end the waiting turns; whether everything is on the disk."""
+        safe = True
+        self.snapshots.stop()
+        self.snapshots.release()
+        if self.log is not None:
+            safe = self._give_up_log()
+        else:
+            self.aof_rewrite.stop()
+        self.threads.shutdown()
+        return safe
+
+    def _load_again(self) -> str:
+        """DEBUG LOADAOF: empty the keyspace and read the files again; why that failed, or ""."""
+        log = self.log
+        if log is None:
+            return "there is no log"
+        self.finish_sync()
+        self.aof_rewrite.finish_jobs()
+        if log.held or not self.write(log):
+            return "the log cannot be written"
+        return loading.read_again(self.engine, log, self.tell)
+
+    def _load_snapshot(self, empties: bool, merges: bool) -> str:
+        """DEBUG RELOAD with options: read the RDB file; the log begins anew with what is there then."""
+        log = self.log
+        if log is not None:
+            self.finish_sync()
+            self.aof_rewrite.finish_jobs()
+            if log.held or not self.write(log):
+                return "the log cannot be written"
+        problem = loading.read_snapshot_again(self.engine, self.disk, self.tell, empties, merges)
+        if problem:
+            self.tell(f"DEBUG RELOAD: {problem}.")
+        else:
+            self.begin_anew()
+        return problem
+
+
+def _ignore(answer: object) -> None:
+    """Drops the result of a callback."""

@@ -1,0 +1,353 @@
+"""One turn of the event loop, which all connections share: its changes are logged, then its replies are sent."""
+
+import asyncio
+from collections.abc import Callable
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
+
+from penstock.engine.engine import Engine
+from penstock.server.connections.admission import Admission
+from penstock.server.connections.client_eviction import ClientEviction
+from penstock.server.connections.limits import OutputLimits, RequestLimits
+from penstock.server.script_thread import ScriptThread
+from penstock.server.server_log import ServerLog
+
+if TYPE_CHECKING:
+    from penstock.server.connections.connection import Connection
+
+TURNS_ALONE: Final = 8  # turns in a row with one connection's requests; later ones end as soon as these are done
+LOOKS_EVERY: Final = 64  # of them, the turn that does not, to see whether others send requests by now
+
+Owed: TypeAlias = tuple[list[bytes], list[int]]
+"""Replies to one connection, and the places of those that tell of a logged change."""
+
+
+class EndedTurn:
+    """A turn whose replies are sent once its changes are logged: at once, as a rule, or later where the log says so."""
+
+    __slots__ = ("_held", "_owing", "_turn", "is_finished")
+
+    def __init__(self, owing: list["Connection"]) -> None:
+        self._owing = owing
+        self._held: list[Owed] = []  # for each connection, if they are held back
+        self._turn: Turn | None = None  # that holds them back
+        self.is_finished = False
+
+    def hold(self, turn: "Turn") -> None:
+        """Take the replies from the connections, which may owe those of later turns before this one is finished."""
+        self._held = [connection.take_owed() for connection in self._owing]
+        self._turn = turn
+        turn.held += 1
+
+    def finish(self, trouble: bytes | None) -> None:
+        """Send the replies, with the error in place of each that tells of a logged change, if there is one."""
+        self.is_finished = True
+        if self._turn is None:
+            for connection in self._owing:
+                connection.deliver(trouble)
+            return
+        self._turn.held -= 1
+        for connection, owed in zip(self._owing, self._held, strict=True):
+            connection.deliver_held(owed, trouble)
+
+
+class LogWriter(Protocol):
+    """Writes the log: AofWriter (log_writer.py), or in tests a class of their own."""
+
+    def end_of_turn(self, finish: Callable[[bytes | None], None]) -> None:
+        """Write the turn's changes, and call `finish` when its replies may be sent: now or later, turns in order.
+
+        It gets None, or, if that failed, an error's text for the requests that were to be logged.
+        """
+
+    def cron(self) -> None:
+        """Called ten times a second, and when a sync is over."""
+
+    def close(self) -> bool:
+        """The last write and sync; whether everything is on the disk. All turns that wait are released or refused."""
+
+
+class StreamSender(Protocol):
+    """Sends changes to replicas: Replicas (replication/replicas.py)."""
+
+    def end_of_turn(self) -> None:
+        """Send the turn's changes."""
+
+    def cron(self) -> None:
+        """Called ten times a second."""
+
+
+class Turn:
+    """What the connections of one server share.
+
+    The loop reads every socket that has bytes, and each connection handles its requests. Then the turn ends, once: one
+    write of the log, one sync with `always`, one write to each client. So all writers of a turn share a sync (group
+    commit).
+
+    owing: connections with replies of this turn. pushed: those of them that are sent to first, in this order, because a
+    client whose cache is told of a change must not learn of it later than the client that made it has its reply.
+    behind: connections whose peer has not received what was written. going: connections with requests left for the
+    turn's end. stops: no request is handled any more.
+    """
+
+    __slots__ = (
+        "_alone",
+        "_armed_ms",
+        "_closed",
+        "_ending",
+        "_senders",
+        "_timer",
+        "_units",
+        "admission",
+        "behind",
+        "client_eviction",
+        "connections",
+        "engine",
+        "going",
+        "held",
+        "log_writer",
+        "loop",
+        "output_limits",
+        "owing",
+        "pushed",
+        "replicas",
+        "request_limits",
+        "server_log",
+        "stop",
+        "stops",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        engine: Engine,
+        log_writer: LogWriter,
+        server_log: ServerLog,
+        loop: asyncio.AbstractEventLoop,
+        stop: Callable[[], None],
+    ) -> None:
+        self.engine = engine
+        self.log_writer = log_writer
+        self.server_log = server_log
+        self.loop = loop
+        self.stop = stop  # what SHUTDOWN does
+        self.stops = False
+        self.replicas: StreamSender | None = None
+        self.admission = Admission(engine)
+        self.request_limits = RequestLimits(engine.settings)
+        self.output_limits = OutputLimits(engine.settings)
+        self.connections: dict[int, Connection] = {}  # by session id
+        self.client_eviction = ClientEviction(
+            engine.settings, engine.statistics, server_log, lambda: list(self.connections.values())
+        )
+        self.owing: list[Connection] = []  # in the order of their first replies
+        self.pushed: dict[Connection, None] = {}
+        self.behind: dict[Connection, None] = {}
+        self.going: dict[Connection, None] = {}
+        self._ending = False
+        self._closed = False
+        self.held = 0  # turns whose replies the log holds back
+        self._senders = 0  # connections whose requests were handled in this turn
+        self._alone = 0  # turns in a row that had one of them
+        self._units = engine.effects.units  # `effects.units` at the last turn's end
+        self._timer: asyncio.TimerHandle | None = None
+        self._armed_ms = 0  # unix time in ms that the timer is set to; 0: it is not
+        engine.scripts.use(ScriptThread(self._script_is_over))
+        engine.scripts.calls.server_log = self._tell
+        engine.access.tell = server_log.warning
+        engine.policies.log.tell = self._tell
+
+    # -- scripts ----------------------------------------------------------------------------------------------------
+
+    def _script_is_over(self) -> None:
+        """Called in a script's thread when a script that took long has ended."""
+        with suppress(RuntimeError):  # the loop may be closed
+            self.loop.call_soon_threadsafe(self._finish_script)
+
+    def _finish_script(self) -> None:
+        before = self.engine.effects.units
+        self.engine.finish_script()
+        self.look_around(self.engine.effects.units != before)
+        self.end_soon()
+
+    def _tell(self, level: int, text: str) -> None:
+        (self.server_log.debug, self.server_log.verbose, self.server_log.notice, self.server_log.warning)[level](text)
+
+    # -- connections ------------------------------------------------------------------------------------------------
+
+    def go_on_later(self, connection: "Connection") -> None:
+        """Have a connection handle more requests at the end of this turn, or of the next if this one is ending."""
+        self.going[connection] = None
+        self.end_soon()
+
+    def has_nothing_to_do(self) -> bool:
+        """Whether a reply can be sent now, because the turn's end would do nothing else.
+
+        No client learns of a change, its own or another's, before it is logged.
+        """
+        engine = self.engine
+        return (
+            engine.effects.units == self._units
+            and not self.held
+            and not engine.outgoing
+            and not engine.blocking.by_key
+            and not engine.tracking.due
+            and not self.output_limits.bound_everybody
+        )
+
+    def forget(self, connection: "Connection") -> None:
+        """Remove a connection that is closed. The turn ends if that leaves something to do."""
+        session = connection.session
+        del self.connections[session.id]
+        if self.pushed:
+            self.pushed.pop(connection, None)
+        if self.behind:
+            self.behind.pop(connection, None)
+        if self.going:
+            self.going.pop(connection, None)
+        self.client_eviction.forget(connection)
+        self.engine.disconnect(session)
+        if session.is_replica or not self.has_nothing_to_do():
+            self.end_soon()
+
+    def look_around(self, is_logged: bool = False) -> None:
+        """As `hand_out`, for who does not end the turn: it ends soon if there is something to send."""
+        if self.hand_out(is_logged):
+            self.end_soon()
+
+    def hand_out(self, is_logged: bool = False) -> bool:
+        """After a call of the engine: take replies for other sessions, close sessions, stop the server.
+
+        is_logged: the call logged a change, and the replies tell of it. Returns whether there were replies: the caller
+        sees to it that the turn ends.
+        """
+        engine = self.engine
+        has_some = bool(engine.outgoing) and not engine.busy
+        if has_some:
+            outgoing = engine.outgoing
+            engine.outgoing = []
+            for session, answer in outgoing:
+                connection = self.connections.get(session.id)
+                if connection is not None:
+                    if answer:  # what is pushed is nobody's reply: no error may stand in for it
+                        is_pushed = session.is_subscribed or session.monitors or answer.startswith(b">")
+                        connection.owe(answer, is_logged and not is_pushed)
+                        if is_pushed:
+                            self.pushed[connection] = None
+                    if session.blocked is None and connection.has_requests():
+                        self.go_on_later(connection)
+        if engine.to_close:
+            closing = engine.to_close
+            engine.to_close = []
+            for session in closing:
+                connection = self.connections.get(session.id)
+                if connection is not None:
+                    connection.abort()
+        if engine.wanted_shutdown and not self.stops:
+            self.stops = True
+            self.stop()
+        return has_some
+
+    # -- the end ----------------------------------------------------------------------------------------------------
+
+    def end_soon(self) -> None:
+        """End this turn once the loop has read everything that has come."""
+        if not self._ending:
+            self._ending = True
+            self.loop.call_soon(self.end)
+
+    def end_after_requests(self) -> None:
+        """End this turn after the requests of a connection that is free are done.
+
+        At once if there has been only one such connection in each turn for a while, be it always the same or not: no
+        other would share the turn's write and sync.
+        """
+        self._senders += 1
+        if self._alone >= TURNS_ALONE and self._alone % LOOKS_EVERY and not self._ending:
+            self.end()
+        else:
+            self.end_soon()
+
+    def end(self) -> None:
+        self._ending = False
+        if self._closed:
+            return
+        going = self.going
+        if going:
+            self.going = {}
+            for connection in going:
+                connection.go_on()
+                connection.note_waiting()
+        if self.engine.tracking.due:
+            self.engine.end_turn()
+            self.hand_out()
+        owing = self.owing
+        self.owing = []
+        if self.pushed:
+            others = dict.fromkeys(owing)
+            owing = list({connection: None for connection in self.pushed if connection in others} | others)
+            self.pushed = {}
+        if self._senders:
+            self._alone = self._alone + 1 if self._senders == 1 else 0
+            self._senders = 0
+        self._units = self.engine.effects.units
+        ended = EndedTurn(owing)
+        self.log_writer.end_of_turn(ended.finish)
+        if not ended.is_finished:
+            ended.hold(self)
+        replication = self.engine.replication
+        if replication.is_active and self.replicas is not None:
+            self.replicas.end_of_turn()
+        if self.client_eviction.is_over:
+            self.client_eviction.evict()
+        self.look_around()  # WAITAOF may have been waiting for the sync
+        self.set_timer()
+
+    def close(self) -> bool:
+        """Answer every request that was read, as far as possible; whether all changes are on the disk."""
+        self.end()
+        while self.going and not self.stops:
+            self.end()
+        self.stops = self._closed = True
+        if self._timer is not None:
+            self._timer.cancel()
+        return self.log_writer.close()
+
+    # -- time -------------------------------------------------------------------------------------------------------
+
+    def set_timer(self) -> None:
+        """Have `tick` called at the engine's next deadline.
+
+        A timer for an earlier time is kept: it finds nothing to do, and is set again then. So a deadline that moves
+        with every request costs nothing.
+        """
+        due_ms = self.engine.next_wakeup_ms()
+        if not due_ms or (self._armed_ms and self._armed_ms <= due_ms):
+            return
+        if self._timer is not None:
+            self._timer.cancel()
+        wait_ms = max(due_ms - self.engine.clock.now_us() // 1000, 1)
+        self._armed_ms = due_ms
+        self._timer = self.loop.call_later(wait_ms / 1000, self._wake)
+
+    def _wake(self) -> None:
+        self._timer = None
+        self._armed_ms = 0
+        self.tick()
+
+    def tick(self) -> None:
+        """Have the engine do what is due."""
+        before = self.engine.effects.units
+        self.engine.tick()
+        self.look_around(self.engine.effects.units != before)
+        self.end_soon()
+
+    def applied(self) -> None:
+        """Something of a master's stream was run."""
+        self.look_around(True)
+        self.end_soon()
+
+    def look_after_log(self) -> None:
+        """Called by cron, and when a sync has ended: waiting turns and WAITAOF may go on."""
+        if not self._closed:
+            self.log_writer.cron()
+            self.look_around()

@@ -1,0 +1,128 @@
+"""What goes wrong with servers and networks, when a test says so. Each fault of a `with` block ends with the block."""
+
+import errno
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final
+
+from penstock.engine.engine import Engine
+from penstock.errors import UsageError
+from penstock.server.turns.log_writer import AofWriter
+from penstock.testing.faults.failing_disk import FailingDisk
+from penstock.testing.loops.inline_loop import InlineLoop
+
+if TYPE_CHECKING:
+    from penstock.testing.connections.links import Link
+
+MISCONF: Final = b"MISCONF Errors writing to the AOF file: No space left on device"  # Redis 8.6.3, disk full
+
+
+class Faults:
+    """The faults of one embedded server. They concern its clients in the process, not those of its socket."""
+
+    def __init__(self, engine: Engine, loop: InlineLoop, log_writer: AofWriter) -> None:
+        self._engine = engine
+        self._loop = loop
+        self._log_writer = log_writer
+        self._links: dict[int, Link] = {}
+        self._drops = 0
+        self._delays = 0  # nested `delayed_replies`
+        self._held: list[tuple[Link, bytes]] = []
+
+    # -- the network ------------------------------------------------------------------------------------------------
+
+    def drop_replies(self, count: int = 1) -> None:
+        """Lose so many of the next replies: the request is done, and the client sees its connection break instead."""
+        with self._loop.lock:
+            self._drops += count
+
+    @contextmanager
+    def delayed_replies(self) -> Iterator[None]:
+        """Requests are handled, and their replies arrive when the block ends."""
+        with self._loop.lock:
+            self._delays += 1
+        try:
+            yield
+        finally:
+            with self._loop.lock:
+                self._delays -= 1
+                if not self._delays:
+                    held, self._held = self._held, []
+                    for link, replies in held:
+                        link.received(replies)
+
+    def close_connections(self) -> None:
+        """Break the connection of every client; they may connect again."""
+        with self._loop.lock:
+            for link in list(self._links.values()):
+                link.end_soon()
+            self._loop.run_due()
+
+    # -- the server -------------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def refused_writes(self, error: bytes = MISCONF) -> Iterator[None]:
+        """Writers are refused, as on a full disk; readers are answered."""
+        before = self._engine.trouble
+        with self._loop.lock:
+            self._engine.trouble = error
+        try:
+            yield
+        finally:
+            with self._loop.lock:
+                self._engine.trouble = before
+
+    @contextmanager
+    def failing_log(self, code: int = errno.ENOSPC) -> Iterator[None]:
+        """The log cannot be written, for the system's reason `code`: writers get MISCONF.
+
+        What had been changed when the first write failed stays, and is written when the block ends. UsageError for a
+        server in memory, which has no log.
+        """
+        disk = self._log_writer.disk
+        if not isinstance(disk, FailingDisk):
+            raise UsageError("failing_log needs a server on a directory: this one has no log")
+        with self._loop.lock:
+            disk.error = OSError(code, os.strerror(code))
+        try:
+            yield
+        finally:
+            with self._loop.lock:
+                disk.error = None
+                self._log_writer.try_now()
+                self._loop.run_due()
+
+    @contextmanager
+    def full_memory(self) -> Iterator[None]:
+        """Requests that need memory are refused (OOM). UsageError if a policy would evict keys instead."""
+        settings = self._engine.settings
+        if settings.text("maxmemory-policy") != "noeviction":
+            raise UsageError("full_memory needs maxmemory-policy noeviction: another policy would delete every key")
+        before = settings.text("maxmemory")
+        with self._loop.lock:
+            settings.set_pairs([("maxmemory", "1")])
+        try:
+            yield
+        finally:
+            with self._loop.lock:
+                settings.set_pairs([("maxmemory", before)])
+
+    # -- what links call --------------------------------------------------------------------------------------------
+
+    def opened(self, link: "Link") -> None:
+        self._links[link.port] = link
+
+    def ended(self, link: "Link") -> None:
+        self._links.pop(link.port, None)
+
+    def takes(self, link: "Link", replies: bytes) -> bool:
+        """Whether a fault takes what the server sends to a client."""
+        if self._drops:
+            self._drops -= 1
+            link.end_soon()
+            return True
+        if self._delays:
+            self._held.append((link, replies))
+            return True
+        return False
