@@ -95,3 +95,7 @@ def reads_environment(tree: ast.Module) -> bool:
 
 def test_the_environment_is_read_where_a_program_starts_only() -> None:
     assert {path.relative_to(ROOT).as_posix() for path, tree in TREES.items() if reads_environment(tree)} == ENVIRONMENT
+
+
+def test_which_build_answers_is_decided_in_one_place() -> None:
+    assert [path.name for path in FILES if 'endswith((".so"' in path.read_text()] == ["build.py"]

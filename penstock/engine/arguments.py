@@ -4,8 +4,8 @@ from typing import Final
 
 from penstock.engine import refusals
 from penstock.errors import ReplyError
-from penstock.native.columns import IS_COMPILED
-from penstock.storage.streams import native_ids
+from penstock.native.build import IS_COMPILED
+from penstock.native.digits import integer_of
 
 MAX_INT64: Final = 2**63 - 1
 MIN_INT64: Final = -(2**63)
@@ -26,7 +26,7 @@ def is_integer(word: bytes) -> bool:
 def integer(word: bytes) -> int:
     """A canonical signed 64-bit integer, else `ERR value is not an integer or out of range`."""
     if IS_COMPILED:
-        number, is_one = native_ids.integer_of(word)
+        number, is_one = integer_of(word)
         if is_one:  # most are
             return number
     elif word.isdigit() and len(word) < 19 and word[0] != 48:

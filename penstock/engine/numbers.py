@@ -14,8 +14,8 @@ from librt.strings import BytesWriter
 
 from penstock.engine import shortest_double
 from penstock.errors import ReplyError
-from penstock.native.columns import IS_COMPILED
-from penstock.storage.streams import native_ids
+from penstock.native.build import IS_COMPILED
+from penstock.native.digits import number_at
 
 if TYPE_CHECKING:
     from mypy_extensions import i64  # used by mypyc only; Python does not evaluate the annotations
@@ -73,11 +73,11 @@ def decimal(word: bytes) -> float | None:
     size = len(word)
     if IS_COMPILED:
         start = 1 if size and word[0] == MINUS else 0
-        whole, stop = native_ids.number_at(word, start, size)
+        whole, stop = number_at(word, start, size)
         if whole >= 0 and stop == size:
             return -float(whole) if start else float(whole)
         if whole >= 0 and word[stop] == POINT:
-            _, stop = native_ids.number_at(word, stop + 1, size)
+            _, stop = number_at(word, stop + 1, size)
             if stop == size and word[size - 1] != POINT:
                 return float(word)
     elif size < MOST_WHOLE_DIGITS and word.isdigit():
@@ -240,14 +240,14 @@ def plain_decimal(word: bytes) -> tuple[int, int] | None:
     """As `_exact`, of a word of at most 18 digits before the point and behind it; None for one of another form."""
     size = len(word)
     start = 1 if size and word[0] == MINUS else 0
-    whole, stop = native_ids.number_at(word, start, size)
+    whole, stop = number_at(word, start, size)
     above: int = whole
     below = 1
     if above >= 0 and stop < size:
         if word[stop] != POINT:
             return None
         behind = stop + 1
-        decimals, stop = native_ids.number_at(word, behind, size)
+        decimals, stop = number_at(word, behind, size)
         if decimals < 0 or stop < size:
             return None
         below = _TENS[stop - behind]
@@ -391,11 +391,11 @@ def _units_of(word: bytes) -> tuple[i64, i64]:
     start: i64 = 0
     if size and word[0] == MINUS:
         start = 1
-    units, stop = native_ids.number_at(word, start, size)
+    units, stop = number_at(word, start, size)
     decimals: i64 = 0
     if units >= 0 and stop < size and word[stop] == POINT:
         behind: i64 = stop + 1
-        rest, stop = native_ids.number_at(word, behind, size)
+        rest, stop = number_at(word, behind, size)
         decimals = stop - behind
         if rest < 0 or behind - start + decimals > MOST_DIGITS + 1:
             return 0, -1

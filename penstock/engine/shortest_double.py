@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from librt.strings import BytesWriter, read_i64_le, write_f64_le
 
-from penstock.native.columns import IS_COMPILED
+from penstock.native.build import IS_COMPILED
 
 if TYPE_CHECKING:
     from mypy_extensions import i64  # for mypyc; Python ignores it

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from penstock.protocol.native_words import IS_COMPILED
+from penstock.native.build import IS_COMPILED
 
 REDIS_VERSION: Final = "8.10.0"  # the newest Redis whose stream commands are complete here
 PENSTOCK_VERSION: Final = "0.1.0"

@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from librt.strings import BytesWriter, read_i32_le, read_i64_le, write_i32_le, write_i64_le
 
+from penstock.native.build import IS_COMPILED
+
 if TYPE_CHECKING:
     from mypy_extensions import i32, i64  # used by mypyc only; Python does not evaluate the annotations
 
 _IS_BIG: Final[bool] = sys.byteorder == "big"
-IS_COMPILED: Final[bool] = __file__.endswith((".so", ".pyd"))  # this module was loaded as compiled code
 
 # The type of columns of 64-bit numbers. CPython stores a number in an array of "L" by half of what "Q" takes.
 WIDE: Final[Literal["L", "Q"]] = "L" if array("L").itemsize == 8 else "Q"

@@ -13,6 +13,8 @@ from typing import Final, TypeAlias
 
 import hiredis
 
+from penstock.native.build import IS_COMPILED
+from penstock.native.resp_sizes import request_bytes
 from penstock.protocol import native_words, private_lines
 
 BLOCK_BYTES: Final = 64 * 1024  # hiredis is slower, the more bytes it has at once
@@ -61,7 +63,7 @@ class LogBlock:
         found = []
         for request in self.requests:
             found.append(base + at)
-            at = next_request(text, at)[1] if text.startswith(ANNOTATION, at) else at + packed_bytes(request)
+            at = next_request(text, at)[1] if text.startswith(ANNOTATION, at) else at + request_bytes(request)
         if at == self.taken:
             return found
         at = 0  # lengths with leading zeros: packed anew they are shorter
@@ -118,7 +120,7 @@ def whole_requests(text: bytes, offset: int = 0) -> LogBlock:
     at = 0
     try:
         while at < len(text):
-            if native_words.IS_COMPILED:
+            if IS_COMPILED:
                 at = native_words.cut_requests(text, at, requests)
                 if at < len(text):
                     request, at = next_request(text, at)
@@ -185,26 +187,6 @@ def quick_requests(text: bytes) -> list[Request] | None:
 def _packed(requests: list[Request]) -> bytes:
     pack = hiredis.pack_command
     return b"".join([pack(tuple(request)) for request in requests])  # type: ignore[arg-type]  # its stub knows no bytes
-
-
-def packed_bytes(request: Request) -> int:
-    """The length of a request as an array of bulk strings, in bytes. O(words)."""
-    count = len(request)
-    return words_bytes(request) + (4 if count < 10 else 3 + len(str(count)))
-
-
-def words_bytes(words: list[bytes]) -> int:
-    """The length of words as bulk strings, in bytes. O(words)."""
-    size = 0
-    for word in words:
-        size += word_bytes(word)
-    return size
-
-
-def word_bytes(word: bytes) -> int:
-    """The length of a word as a bulk string, in bytes."""
-    length = len(word)
-    return length + (6 if length < 10 else 7 if length < 100 else 5 + len(str(length)))
 
 
 def next_request(block: bytes, at: int) -> tuple[Request, int]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from penstock.native.native_bytes import is_at
+from penstock.native.text_match import is_at
 from penstock.protocol.native_words import (
     NONE,
     cut_request,

@@ -18,8 +18,6 @@ from penstock.protocol.limits import BLOCK
 if TYPE_CHECKING:
     from mypy_extensions import i64  # for mypyc; Python ignores it
 
-IS_COMPILED: Final[bool] = __file__.endswith((".so", ".pyd"))  # whether this module was loaded as a compiled one
-
 NONE: Final = -1  # instead of an offset or a size
 _MOST_WORDS: Final = 999
 _LARGEST_WORD: Final = BLOCK - 1  # the strict parser reads larger words, which proto-max-bulk-len may forbid

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from penstock.native.resp_sizes import request_bytes, words_bytes
 from penstock.protocol import reply
-from penstock.protocol.log_reader import packed_bytes, words_bytes
 
 if TYPE_CHECKING:
     from mypy_extensions import i64  # for mypyc; Python ignores it
@@ -177,9 +177,9 @@ class RequestBatch:
     def size(self) -> int:
         """Bytes of the requests as arrays of bulk strings. O(words)."""
         if self.count == 1:
-            return packed_bytes(self.request(0))
+            return request_bytes(self.request(0))
         if self._requests is not None:
-            return sum(map(packed_bytes, self._requests))
+            return sum(map(request_bytes, self._requests))
         size = self.count * (len(b"*%d\r\n" % self.width) + words_bytes(self.prefix) + words_bytes(self.middle))
         for column in self.own:
             size += words_bytes(column)

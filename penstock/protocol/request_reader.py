@@ -12,11 +12,11 @@ authentication.
 from typing import Final
 
 from penstock.errors import ProtocolError
+from penstock.native.build import IS_COMPILED
 from penstock.protocol import native_parser
 from penstock.protocol.hiredis_parser import HiredisParser, lone_request
 from penstock.protocol.limits import BLOCK, Limits
 from penstock.protocol.native_parser import LONGEST_KEPT, LoneRequests
-from penstock.protocol.native_words import IS_COMPILED
 from penstock.protocol.request_batch import NO_WORDS, RequestBatch, batches_of, one
 from penstock.protocol.strict_parser import WEB_INITIALS, StrictParser, is_web
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from librt.strings import read_i64_be
 
-from penstock.native.columns import IS_COMPILED
+from penstock.native.build import IS_COMPILED
 
 if TYPE_CHECKING:
     from mypy_extensions import i64  # for mypyc; Python ignores it

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from librt.strings import BytesWriter, read_i64_le, write_i64_le
 
-from penstock.native.native_bytes import is_at
+from penstock.native.text_match import is_at
 
 if TYPE_CHECKING:
     from mypy_extensions import i64  # for mypyc; Python ignores it

@@ -12,9 +12,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from penstock.errors import ProtocolError
+from penstock.native.resp_sizes import request_bytes
 from penstock.protocol import native_parser
 from penstock.protocol.limits import Limits
-from penstock.protocol.log_reader import packed_bytes
 from penstock.protocol.native_parser import LoneRequests
 from penstock.protocol.reply import bulks as packed
 from penstock.protocol.request_batch import COLUMNS, OWN, POSITIONS, REQUESTS, RequestBatch, batches_of
@@ -271,7 +271,7 @@ def test_a_batch_gives_the_words_at_a_position_however_it_keeps_them(twin: Calla
         1:
     ]
     assert [batch.words_from(1, at) for at in range(5)] == [request[1:] for request in sent]
-    assert batch.size() == sum(packed_bytes(request) for request in sent)
+    assert batch.size() == sum(request_bytes(request) for request in sent)
 
 
 @pytest.mark.parametrize("twin", TWINS)
@@ -362,7 +362,7 @@ def test_of_a_pipeline_too_long_to_come_at_once_almost_all_is_in_batches() -> No
 
 @given(st.lists(words, max_size=5))
 def test_a_request_has_the_size_of_its_packed_form(request: list[bytes]) -> None:
-    assert packed_bytes(request) == len(packed(request))
+    assert request_bytes(request) == len(packed(request))
 
 
 @given(st.lists(st.one_of(requests, idempotent, st.sampled_from(ALIKE)), max_size=4), st.integers(1, 3))

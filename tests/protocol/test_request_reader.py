@@ -9,9 +9,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from penstock.errors import ProtocolError
+from penstock.native.resp_sizes import request_bytes
 from penstock.protocol.hiredis_parser import HiredisParser
 from penstock.protocol.limits import BLOCK, Limits
-from penstock.protocol.log_reader import packed_bytes
 from penstock.protocol.reply import bulks as packed
 from penstock.protocol.request_batch import COLUMNS, REQUESTS, RequestBatch
 from penstock.protocol.request_reader import RequestReader
@@ -449,7 +449,7 @@ def test_a_long_pipeline_of_odd_requests_is_read_in_time_that_grows_with_its_len
 
 @given(st.lists(words, max_size=5))
 def test_a_request_has_the_size_of_its_packed_form(request: list[bytes]) -> None:
-    assert packed_bytes(request) == len(packed(request)) == len(pack(*request))
+    assert request_bytes(request) == len(packed(request)) == len(pack(*request))
 
 
 @settings(deadline=None)

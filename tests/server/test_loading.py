@@ -10,7 +10,7 @@ import pytest
 from penstock.clock import ManualClock
 from penstock.engine.effects import pack
 from penstock.errors import UsageError
-from penstock.native.columns import IS_COMPILED
+from penstock.native.build import IS_COMPILED
 from penstock.server.turns.log_writer import AofWriter
 from tests.support.clock import NOW_MS
 from tests.support.dialogue import Dialogue

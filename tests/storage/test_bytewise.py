@@ -12,9 +12,11 @@ from librt.strings import BytesWriter
 from penstock.engine.arguments import MAX_INT64, MIN_INT64, integer
 from penstock.errors import ReplyError
 from penstock.native.columns import WIDE, from_little_endian
+from penstock.native.digits import NONE
+from penstock.native.listpack_sizes import text_size
 from penstock.storage.streams import native_ids
 from penstock.storage.streams.ids import HALF, IdColumns, parse, parse_all, runs_above, text
-from penstock.storage.streams.listpack_nodes import SameFieldEntries, text_size
+from penstock.storage.streams.listpack_nodes import SameFieldEntries
 
 numbers = st.integers(0, HALF) | st.integers(0, 20)
 texts = (
@@ -65,7 +67,7 @@ def test_ids_are_read_as_each_of_them_is(words: Any) -> None:
 @given(texts)
 def test_one_id_is_read_as_the_parser_does(word: Any) -> None:
     ms, seq = native_ids.read_id(word)
-    if ms == native_ids.NONE:
+    if ms == NONE:
         plain = re.fullmatch(rb"[0-9]{1,18}-[0-9]{1,18}", word)
         assert plain is None
     else:

@@ -10,8 +10,8 @@ from typing import Final
 
 from penstock.engine import arguments
 from penstock.engine.numbers import double_text
+from penstock.native.listpack_sizes import texts_size
 from penstock.storage.keyspace import Value
-from penstock.storage.streams.listpack_nodes import texts_size
 from penstock.storage.streams.pending.group import Group
 from penstock.storage.streams.stream import Stream
 from penstock.storage.types.arrays import Array

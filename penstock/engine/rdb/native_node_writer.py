@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from librt.strings import BytesWriter, read_i64_le, write_i16_le, write_i32_le, write_i64_le
 
 from penstock.engine.rdb.native_nodes import CR, DASH, LARGEST_BLOB, WORD, ZERO, add_text
-from penstock.native.native_bytes import is_at
+from penstock.native.text_match import is_at
 from penstock.storage.rdb import listpack
 from penstock.storage.rdb.listpack import END, HEADER_BYTES, UNCOUNTED
 from penstock.storage.rdb.stream_reader import SAME_FIELDS

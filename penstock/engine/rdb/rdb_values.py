@@ -5,7 +5,7 @@ from typing import Final
 from penstock.config.settings import Settings
 from penstock.engine import encodings
 from penstock.engine.rdb import native_node_writer, native_nodes
-from penstock.native.columns import IS_COMPILED
+from penstock.native.build import IS_COMPILED
 from penstock.protocol import entries
 from penstock.storage.keyspace import Value
 from penstock.storage.rdb import rdb_format

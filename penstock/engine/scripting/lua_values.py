@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Final
 
 from librt.strings import BytesWriter, write_f64_le, write_i32_le
 
+from penstock.native.build import IS_COMPILED
 from penstock.protocol import reply
-from penstock.protocol.native_words import IS_COMPILED
 
 if TYPE_CHECKING:
     from mypy_extensions import i64  # for mypyc; Python ignores it

@@ -13,7 +13,9 @@ from typing import Final, TypeAlias
 
 from librt.strings import BytesWriter
 
-from penstock.native.columns import IS_COMPILED, WIDE, from_little_endian, single
+from penstock.native.build import IS_COMPILED
+from penstock.native.columns import WIDE, from_little_endian, single
+from penstock.native.digits import number_at
 from penstock.storage.streams import native_ids
 
 StreamId: TypeAlias = int
@@ -116,7 +118,7 @@ def parse(word: bytes, missing_seq: int = 0) -> StreamId:
         if high >= 0:
             return high << 64 | low
         size = len(word)
-        alone = native_ids.number_at(word, 0, size)
+        alone = number_at(word, 0, size)
         whole: int = alone[0]
         if whole >= 0 and alone[1] == size:
             return whole << 64 | missing_seq

@@ -10,25 +10,20 @@ second as well would leave fewer than 120.
 """
 
 from bisect import bisect_right
-from collections.abc import Collection
 from itertools import accumulate
 from operator import add
 from typing import Final
 
-from penstock.native.columns import IS_COMPILED
+from penstock.native.build import IS_COMPILED
+from penstock.native.listpack_sizes import LONGEST_INTEGER, LONGEST_SHORT, integer_size, surplus_of, texts_size
 from penstock.storage.compression import Compressor
 from penstock.storage.streams.ids import StreamId, halves
-from penstock.storage.streams.native_ids import integer_of
 from penstock.storage.streams.segment import MOST_SLOTS
 
 NO_LIMIT_BYTES: Final = 1 << 30  # used for 0 and for any larger setting
-MAX_INT64: Final = 2**63 - 1
 
-_LONGEST_SHORT: Final = 4095  # bytes of the longest element with a two-byte header
-_LONGEST_INTEGER: Final = 20  # bytes, with a sign
-_MOST_DIGITS: Final = 18  # of a number that is read digit by digit, with its sign
 _LARGEST_COUNTS: Final = 20  # maximum size in bytes of the two counts
-_TEXT_SURPLUS: Final = bytes(64) + b"\1" * 62 + b"\2" * (_LONGEST_SHORT - 125)  # by length; see _surplus
+_TEXT_SURPLUS: Final = bytes(64) + b"\1" * 62 + b"\2" * (LONGEST_SHORT - 125)  # by length; see surplus_of
 
 
 class StreamLimits:
@@ -107,23 +102,23 @@ class Node:
             names = fields[::2]
             count = len(names)
             self._names = names
-            self._same_fields_size = 2 + 2 * count + _integer_size(count + 3) - sum(map(len, names))
-            self.entries_size = 7 + _integer_size(count) + texts_size(names) + 2
+            self._same_fields_size = 2 + 2 * count + integer_size(count + 3) - sum(map(len, names))
+            self.entries_size = 7 + integer_size(count) + texts_size(names) + 2
         self.last_ms, self.last_seq = ms, seq
         self.live += 1
         self.total += 1
         ms -= self.first_ms
         seq -= self.first_seq
-        distance = 4 if 0 <= ms <= 127 and 0 <= seq <= 127 else _integer_size(ms) + _integer_size(seq)
+        distance = 4 if 0 <= ms <= 127 and 0 <= seq <= 127 else integer_size(ms) + integer_size(seq)
         if self._has_names_of(fields):
             self.entries_size += self._same_fields_size + distance + size
             for at in range(1, len(fields), 2):
                 value = fields[at]
-                if not _LONGEST_INTEGER < len(value) < 64:
-                    self.entries_size += _surplus(value)
+                if not LONGEST_INTEGER < len(value) < 64:
+                    self.entries_size += surplus_of(value)
         else:
             count = len(fields) // 2
-            self.entries_size += 2 + _integer_size(count) + texts_size(fields) + _integer_size(2 * count + 4) + distance
+            self.entries_size += 2 + integer_size(count) + texts_size(fields) + integer_size(2 * count + 4) + distance
 
     def _has_names_of(self, fields: list[bytes]) -> bool:
         """Whether an entry, given as fields and values in turn, has the first entry's field names. O(fields)."""
@@ -153,7 +148,7 @@ class Node:
         stop = min(stop, start + seq_limit - seq)
         if limits.max_entries:
             stop = min(stop, start + limits.max_entries - self.total)
-        fixed = self._same_fields_size + _integer_size(ms) + _integer_size(seq)
+        fixed = self._same_fields_size + integer_size(ms) + integer_size(seq)
         max_size = limits.max_bytes - _LARGEST_COUNTS
         at, size = start, self.entries_size
         sure = min(stop - at, (max_size - size - run.largest) // (run.largest + fixed))  # this many fit in any case
@@ -173,7 +168,7 @@ class Node:
     @property
     def size(self) -> int:
         """The node's size in bytes in Redis's layout. O(1)."""
-        return self.entries_size + _integer_size(self.live) + _integer_size(self.total - self.live)
+        return self.entries_size + integer_size(self.live) + integer_size(self.total - self.live)
 
     def copy(self) -> "Node":
         """A copy; the list of field names, which never changes, is shared. O(1)."""
@@ -194,8 +189,8 @@ def node_of_layout(
     node.live, node.total = live, live + deleted
     node._names = names
     count = len(names)
-    node._same_fields_size = 2 + 2 * count + _integer_size(count + 3) - sum(map(len, names))
-    node.entries_size = layout_size - _integer_size(live) - _integer_size(deleted)
+    node._same_fields_size = 2 + 2 * count + integer_size(count + 3) - sum(map(len, names))
+    node.entries_size = layout_size - integer_size(live) - integer_size(deleted)
     return node
 
 
@@ -214,7 +209,7 @@ def _first_of(node: Node) -> StreamId:
 class SameFieldEntries:
     """Several entries with the same field names, as one column of values for each name.
 
-    An entry has two sizes: that of its fields and values, and the same with the values' surplus (see _surplus).
+    An entry has two sizes: that of its fields and values, and the same with the values' surplus (see surplus_of).
     largest: the largest number in both. The compiled build computes a size where it is asked for: a loop over bytes
     takes less than a list of numbers. The uncompiled one has computed all of them by operations on whole lists.
     """
@@ -254,7 +249,7 @@ class SameFieldEntries:
             for at in range(start, stop):
                 value = values[at]
                 length = len(value)
-                size += length if _LONGEST_INTEGER < length < 64 else length + _surplus(value)
+                size += length if LONGEST_INTEGER < length < 64 else length + surplus_of(value)
         return size
 
     def _measure_one_by_one(self) -> None:
@@ -266,8 +261,8 @@ class SameFieldEntries:
                 value = values[at]
                 length = len(value)
                 size += length
-                if length <= _LONGEST_INTEGER or length >= 64:
-                    surplus += _surplus(value)
+                if length <= LONGEST_INTEGER or length >= 64:
+                    surplus += surplus_of(value)
             if surplus > 0:
                 size += surplus
             if size > largest:
@@ -282,10 +277,10 @@ class SameFieldEntries:
         for values in self.columns:
             own = list(map(len, values))
             shortest, longest = min(own), max(own)
-            is_plain = shortest > _LONGEST_INTEGER or not (any(map(bytes.isdigit, values)) or b"-" in b"".join(values))
+            is_plain = shortest > LONGEST_INTEGER or not (any(map(bytes.isdigit, values)) or b"-" in b"".join(values))
             more: list[int] = []
-            if not is_plain or longest > _LONGEST_SHORT:
-                more = list(map(_surplus, values))
+            if not is_plain or longest > LONGEST_SHORT:
+                more = list(map(surplus_of, values))
             elif shortest == longest:
                 fixed_surplus += _TEXT_SURPLUS[longest]
             elif longest >= 64:
@@ -355,66 +350,3 @@ def same_field_entries(run: list[list[bytes]], first: int) -> SameFieldEntries |
             columns[place].append(words[at + 1])
             at += 2
     return SameFieldEntries(names, columns)
-
-
-def _back_length(payload: int) -> int:
-    """Bytes of the trailing length of an element: 7 bits to a byte (limits as observed on Redis 8.6.3)."""
-    if payload <= 127:
-        return 1
-    if payload < 16383:
-        return 2
-    if payload < 2097151:
-        return 3
-    return 4 if payload < 268435455 else 5
-
-
-def _integer_size(number: int) -> int:
-    """Bytes of an element that is an integer."""
-    if 0 <= number <= 127:
-        return 2
-    if -4096 <= number <= 4095:
-        return 3
-    if -(1 << 15) <= number < 1 << 15:
-        return 4
-    if -(1 << 23) <= number < 1 << 23:
-        return 5
-    return 6 if -(1 << 31) <= number < 1 << 31 else 10
-
-
-def texts_size(texts: Collection[bytes]) -> int:
-    """Total size in bytes of the elements of a listpack."""
-    size = 0
-    for text in texts:
-        size += text_size(text)
-    return size
-
-
-def text_size(text: bytes) -> int:
-    """Size in bytes of one element: its length, two bytes, and its surplus."""
-    length = len(text)
-    return length + 2 if 20 < length < 64 else length + 2 + _surplus(text)
-
-
-def _surplus(text: bytes) -> int:
-    """Bytes that an element takes beyond its length and two bytes: more for long texts, usually less for integers.
-
-    A text that is a signed 64-bit integer in canonical form is stored as an integer.
-    """
-    size = len(text)
-    if size <= _LONGEST_INTEGER:
-        if not size or not (48 <= text[0] <= 57 or text[0] == 45):
-            return 0
-        if IS_COMPILED and size <= _MOST_DIGITS:
-            value, is_one = integer_of(text)
-            return _integer_size(value) - size - 2 if is_one else 0
-        digits = text[1:] if text.startswith(b"-") else text
-        if not digits.isdigit() or (size > 1 and digits.startswith(b"0")):
-            return 0
-        number = int(text)
-        return _integer_size(number) - size - 2 if -MAX_INT64 - 1 <= number <= MAX_INT64 else 0
-    if size < 64:
-        return 0
-    if size <= _LONGEST_SHORT:
-        return 1 if size <= 125 else 2
-    payload = size + (2 if size < 4096 else 5)
-    return payload + _back_length(payload) - size - 2

@@ -17,7 +17,7 @@ from zlib import adler32
 
 from librt.strings import read_i64_le
 
-from penstock.native.columns import IS_COMPILED
+from penstock.native.build import IS_COMPILED
 from penstock.storage.types.hll_registers import HEADER, REGISTERS
 
 if TYPE_CHECKING:

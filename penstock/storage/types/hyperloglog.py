@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final
 
 from librt.strings import read_i64_le
 
-from penstock.native.columns import IS_COMPILED
+from penstock.native.build import IS_COMPILED
 from penstock.storage.types import hll_registers as registers
 from penstock.storage.types import hll_sparse as sparse
 from penstock.storage.types.hll_registers import HEADER, PACKED

@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Iterator
 from typing import Final
 
-from penstock.storage.streams.listpack_nodes import text_size, texts_size
+from penstock.native.listpack_sizes import text_size, texts_size
 from penstock.storage.types.collection import PART_OVERHEAD, Collection
 from penstock.storage.types.list_nodes import (
     MOST_ITEMS,

@@ -8,7 +8,7 @@ from typing import Final
 
 from xxhash import xxh64_digest
 
-from penstock.native.native_bytes import IS_COMPILED
+from penstock.native.build import IS_COMPILED
 from penstock.storage.string_buckets import KeySnapshot
 
 DIGEST: Final = 8  # bytes of a hash; big-endian, so that they sort as numbers do

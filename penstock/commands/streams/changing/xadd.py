@@ -12,8 +12,8 @@ from penstock.engine.context import Context
 from penstock.engine.policies import settling
 from penstock.engine.table.command_table import command
 from penstock.errors import ReplyError
+from penstock.native.resp_sizes import word_bytes, words_bytes
 from penstock.protocol import entries, reply
-from penstock.protocol.log_reader import word_bytes, words_bytes
 from penstock.storage.streams import ids
 from penstock.storage.streams.ids import IdHalves, StreamId
 from penstock.storage.streams.stream import NO_ID_LEFT, Stream

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Final
 
 from librt.strings import BytesWriter, read_i32_le, read_i64_le
 
-from penstock.native.columns import IS_COMPILED, little_endian
+from penstock.native.build import IS_COMPILED
+from penstock.native.columns import little_endian
 from penstock.protocol import reply
 from penstock.storage.streams.ids import LONGEST_PLAIN, MAX, StreamId, decimal
 from penstock.storage.streams.pending.block_list import BlockList

@@ -5,7 +5,7 @@ from typing import Final
 from penstock.engine import arguments, refusals
 from penstock.engine.context import Context
 from penstock.errors import ReplyError
-from penstock.native.columns import IS_COMPILED
+from penstock.native.build import IS_COMPILED
 
 UNLIMITED: Final = 2**63  # COUNT, MAXCOUNT or MAXSIZE not given
 NOT_GIVEN: Final = -1

@@ -7,16 +7,8 @@ from collections.abc import Iterator
 from typing import Final
 
 from penstock.native import columns
-from penstock.native.columns import (
-    IS_COMPILED,
-    WIDE,
-    append_both,
-    fill,
-    is_constant,
-    little_endian,
-    owner_column,
-    repeated,
-)
+from penstock.native.build import IS_COMPILED
+from penstock.native.columns import WIDE, append_both, fill, is_constant, little_endian, owner_column, repeated
 from penstock.storage.streams.ids import StreamId, text_of
 from penstock.storage.streams.segment import Segment
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from penstock.native.columns import IS_COMPILED
+from penstock.native.build import IS_COMPILED
 
 if TYPE_CHECKING:
     from mypy_extensions import i64  # for mypyc; Python ignores it

@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, Final
 
 from librt.strings import read_i64_le
 
+from penstock.native.build import IS_COMPILED
+
 if TYPE_CHECKING:
     from mypy_extensions import i64  # for mypyc; Python ignores it
 
-IS_COMPILED: Final[bool] = __file__.endswith((".so", ".pyd"))  # whether this module was loaded as a compiled one
 _WORD: Final = 8  # bytes that are compared at once
 
 

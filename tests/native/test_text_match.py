@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.native.native_bytes import is_at
+from penstock.native.text_match import is_at
 
 FEW_LETTERS = st.binary(max_size=24).map(lambda text: bytes(97 + letter % 2 for letter in text))
 
