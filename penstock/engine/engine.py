@@ -37,18 +37,19 @@ from penstock.engine.state import (
     TRACKED,
 )
 from penstock.engine.table.command_lookup import CommandLookup, with_arity
-from penstock.engine.table.command_table import REPLY_BYTES, Command, command_of
+from penstock.engine.table.command_table import REPLY_BYTES, BatchHandler, Command, command_of
 from penstock.engine.table.row import Row
+from penstock.engine.telemetry.slow_requests import SlowRequests
 from penstock.engine.waiting import pausing
 from penstock.engine.waiting.blocked_request import BlockedRequest
 from penstock.engine.waiting.blocking import SERVED_AT_ONCE
 from penstock.errors import ReplyError
 from penstock.protocol import reply
-from penstock.protocol.request_batch import REQUESTS, RequestBatch, one
+from penstock.protocol.request_batch import REQUESTS, RequestBatch, batches_from, one
 from penstock.storage.deadlines import NEVER
 from penstock.storage.keyspace import Keyspace
 
-NEVER_SLOW: Final = 2**63  # microseconds
+NO_LIMIT_US: Final = 2**63
 MOST_BYTES: Final = 2**62  # of replies: no limit
 TOGETHER_US: Final = 1000  # for requests of a batch that are run in a row
 NONE_LEFT: Final[list[RequestBatch]] = []
@@ -66,7 +67,7 @@ class Engine(EngineState):
     """
 
     __slots__ = (
-        "_alone", "_runnable", "_slow_from_us", "batch_shapes", "began_us", "changed", "commands", "only_data",
+        "_alone", "_runnable", "_slow", "batch_shapes", "began_us", "changed", "commands", "only_data",
     )  # fmt: skip
 
     def __init__(
@@ -81,13 +82,8 @@ class Engine(EngineState):
         self.commands = commands
         self._runnable = self.commands.runnable
         self.batch_shapes = self.commands.batch_shapes
-        super().__init__(
-            settings, clock, chance, {**commands.rows}, commands.catalog, keyspace, log
-        )  # fmt: skip
-        self._slow_from_us = NEVER_SLOW  # the lower of the two thresholds below
-        self._set_thresholds()
-        settings.watch("slowlog-log-slower-than", self._set_thresholds)
-        settings.watch("latency-monitor-threshold", self._set_thresholds)
+        super().__init__(settings, clock, chance, {**commands.rows}, commands.catalog, keyspace, log)
+        self._slow = SlowRequests(settings, self.slow_log, self.latency, self.statistics)
         self.only_data = False  # whether the last handle_batches met requests only that touch data
         self.changed = False  # whether the last request changed something that was logged
         self.began_us = 0  # when the last handle_batches began
@@ -119,7 +115,7 @@ class Engine(EngineState):
         most_bytes: int,
         replies: list[bytes],
         logged: list[int],
-        most_us: int = NEVER_SLOW,
+        most_us: int = NO_LIMIT_US,
         is_locked: bool = False,
     ) -> list[RequestBatch]:
         """Handle requests of one client in order; what is left of them, to be handled later.
@@ -134,72 +130,88 @@ class Engine(EngineState):
             with self.scripts.calls.lock:
                 return self.handle_batches(session, batches, most_bytes, replies, logged, most_us, is_locked=True)
         self.only_data = True
-        ctx, effects = self.context, self.effects
         self.began_us = began_us = self.now_us()
         until_us = began_us + most_us
         last = len(batches) - 1
         sent = len(replies)  # replies whose bytes are counted
         for place, batch in enumerate(batches):
-            at, count = 0, batch.count
-            together = count > 1
-            while at < count:
-                ctx.begin(session, began_us)
-                session.last_ms = ctx.now_ms
-                before, units = len(replies), effects.units
-                row = self._runnable.get(batch.prefix[0])
-                state = session.state | self.state
-                if (
-                    row is None
-                    or not row.least_words <= batch.width <= row.most_words
-                    or (
-                        state
-                        and (state != MEMORY_LIMITED or not self.memory.has_room())
-                        and not (state == RESTRICTED and session.user.denial(row, batch.request(at)) is None)
-                    )
-                ):
-                    row, passed = self._pass_gate(session, row, batch, at, replies)
-                    at += passed
-                    together = False
-                elif together and state & RESTRICTED:
-                    together = self.access.judges_alike(session, row, batch, at)
-                if row is not None:
-                    session.last_command = row.title
-                    done = self._execute(ctx, row, batch, at, together, began_us, replies)
-                    if done == 1:
-                        together = False
-                    at += done
-                    if (effects.line or self.blocking.ready or effects.is_one_unit) and not self.state & BUSY:
-                        if effects.line or effects.is_one_unit:
-                            effects.end_unit()
-                        if self.blocking.ready:
-                            self._serve(self.ended_us)  # a key may have expired since the request began
-                    if not row.ordinary:
-                        self.only_data = False
-                if session.state & AT_END_OF_REQUEST:
-                    self._end_request(session, row, replies, before)
-                elif not self.only_data and len(replies) > before and not replies[-1]:
-                    replies.pop()  # a request that has no reply: CLIENT REPLY SKIP, a second MONITOR
-                self.changed = effects.units != units
-                if self.changed:
-                    for told in range(before, len(replies)):
-                        logged.append(told)
-                if at == count and place == last:
+            at, together = 0, batch.count > 1
+            while at < batch.count:
+                done = self._handle_next(session, batch, at, together, began_us, replies, logged)
+                together = together and done > 1
+                at += done
+                if at == batch.count and place == last:
                     return NONE_LEFT
-                if (
-                    self.outgoing
-                    or session.blocked is not None
-                    or session.closing
-                    or self.to_close
-                    or self.wanted_shutdown
-                ):
-                    return _left(batches, place, at)
+                if self._must_stop(session):
+                    return batches_from(batches, place, at)
                 for reply_at in range(sent, len(replies)):
                     most_bytes -= len(replies[reply_at])
                 sent = len(replies)
                 if most_bytes < 0 or self.ended_us >= until_us:
-                    return _left(batches, place, at)
+                    return batches_from(batches, place, at)
                 began_us = self.ended_us
         return NONE_LEFT
+
+    def _handle_next(
+        self,
+        session: Session,
+        batch: RequestBatch,
+        at: int,
+        together: bool,
+        began_us: int,
+        replies: list[bytes],
+        logged: list[int],
+    ) -> int:
+        """Handle the request of a batch at a place, and those behind it that are handled with it: how many.
+
+        together: whether it may be more than one. Replies and `logged` as in `handle_batches`.
+        """
+        ctx, effects = self.context, self.effects
+        ctx.begin(session, began_us)
+        session.last_ms = ctx.now_ms
+        first, units = len(replies), effects.units
+        row = self._runnable.get(batch.prefix[0])
+        done = 0
+        if session.state | self.state or row is None or not row.least_words <= batch.width <= row.most_words:
+            if row is not None and self._may_run(session, row, batch, at):
+                together = together and self._is_judged_once(session, row, batch, at)
+            else:
+                row, done = self._pass_gate(session, row, batch, at, replies)
+                together = False
+        if row is not None:
+            session.last_command = row.title
+            done = self._execute(ctx, row, batch, at, together, began_us, replies)
+            if (effects.line or self.blocking.ready or effects.is_one_unit) and not self.state & BUSY:
+                if effects.line or effects.is_one_unit:
+                    effects.end_unit()
+                if self.blocking.ready:
+                    self._serve(self.ended_us)  # a key may have expired since the request began
+            if not row.ordinary:
+                self.only_data = False
+        if session.state & AT_END_OF_REQUEST:
+            self._end_request(session, row, replies, first)
+        elif not self.only_data and len(replies) > first and not replies[-1]:
+            replies.pop()  # a request that has no reply: CLIENT REPLY SKIP, a second MONITOR
+        self.changed = effects.units != units
+        if self.changed:
+            for reply_at in range(first, len(replies)):
+                logged.append(reply_at)
+        return done
+
+    def _must_stop(self, session: Session) -> bool:
+        """Whether the caller must look at what the last request left before the session's next one is handled."""
+        return bool(
+            self.outgoing or session.blocked is not None or session.closing or self.to_close or self.wanted_shutdown
+        )
+
+    def _may_run(self, session: Session, row: Command, batch: RequestBatch, at: int) -> bool:
+        """Whether the bits that are set let a request run: memory has room again, or its user may run it."""
+        if not row.fits(batch.width):
+            return False
+        state = session.state | self.state
+        if state == MEMORY_LIMITED:
+            return self.memory.has_room()
+        return state == RESTRICTED and session.user.denial(row, batch.request(at)) is None
 
     def _execute(
         self,
@@ -219,14 +231,8 @@ class Engine(EngineState):
         """
         ctx.row = row
         if together and row.batch_handler is not None and at + 1 < batch.count:
-            done = row.batch_handler(ctx, batch.after(at), replies)
+            done = self._execute_together(ctx, row, row.batch_handler, batch.after(at), began_us, replies)
             if done:
-                self.ended_us = self.now_us()
-                usec = self.ended_us - began_us
-                ctx.session.handled += done
-                self.statistics.ran_together(row, usec, done)
-                if usec >= self._slow_from_us * done:
-                    self._note_slow(ctx, row, batch.request(at), usec // done)
                 return done
         handler = row.handler
         assert handler is not None, "the gate lets no container through"
@@ -258,8 +264,8 @@ class Engine(EngineState):
                 if ctx.attempt is None:
                     session.handled += 1
                 self.statistics.ran(row, usec, failure, is_counted)
-                if usec >= self._slow_from_us:
-                    self._note_slow(ctx, row, request, usec)
+                if usec >= self._slow.from_us:
+                    self._slow.note(ctx.session, ctx.now_us, row, request, usec)
             if self.state & NOTED:
                 self._note_request(ctx, row, request, is_blocked)
                 if self.state & MEASURED and not is_blocked:
@@ -273,6 +279,26 @@ class Engine(EngineState):
             if self.effects.line and not self.effects.is_one_unit:
                 self.effects.end_unit()
             began_us = ended_us
+
+    def _execute_together(
+        self,
+        ctx: Context,
+        row: Command,
+        batch_handler: BatchHandler,
+        batch: RequestBatch,
+        began_us: int,
+        replies: list[bytes],
+    ) -> int:
+        """Run the first requests of a batch at once, as many as its batch handler takes: how many."""
+        done = batch_handler(ctx, batch, replies)
+        if done:
+            self.ended_us = self.now_us()
+            usec = self.ended_us - began_us
+            ctx.session.handled += done
+            self.statistics.ran_together(row, usec, done)
+            if usec >= self._slow.from_us * done:
+                self._slow.note(ctx.session, ctx.now_us, row, batch.request(0), usec // done)
+        return done
 
     def run(self, ctx: Context, row: Row, request: list[bytes], began_us: int) -> bytes:
         """Run one request for somebody else than its client: a script, a blocked request's next try, the log's replay.
@@ -297,8 +323,8 @@ class Engine(EngineState):
                 self.only_data = False
             command = command_of(row)
             at, takes_batch = 0, together and batch.count > 1
-            if takes_batch and ctx.session.state & RESTRICTED:
-                takes_batch = self.access.judges_alike(ctx.session, row, batch, at)
+            if takes_batch:
+                takes_batch = self._is_judged_once(ctx.session, row, batch, at)
             while at < batch.count:
                 if ctx.session.state & RESTRICTED:
                     refusal = self.access.refusal_in_exec(ctx.session, row, batch.request(at))
@@ -314,6 +340,10 @@ class Engine(EngineState):
                 if self.state & BUSY:
                     return queue[place + 1 :]
         return []
+
+    def _is_judged_once(self, session: Session, row: Row, batch: RequestBatch, at: int) -> bool:
+        """Whether the rights of a session's user are the same for all requests of a batch from a place on."""
+        return not session.state & RESTRICTED or self.access.judges_alike(session, row, batch, at)
 
     def _pass_gate(
         self, session: Session, row: Command | None, batch: RequestBatch, at: int, replies: list[bytes]
@@ -352,8 +382,8 @@ class Engine(EngineState):
             return None, 1
         # The gate judges the requests of a batch alike, unless memory runs short between two of them, or they have
         # different keys, of which the user may use some.
-        is_alike = not session.state & RESTRICTED or self.access.judges_alike(session, row, batch, at)
-        left = batch.after(at) if is_alike and not self.state else batch.part(at, at + 1)
+        is_judged_once = not self.state and self._is_judged_once(session, row, batch, at)
+        left = batch.after(at) if is_judged_once else batch.part(at, at + 1)
         if not session.queue_failed and not session.watch_broken:  # else EXEC runs nothing (Redis 8.6.3)
             session.enqueue(row, left)
         session.last_command = row.title
@@ -383,27 +413,10 @@ class Engine(EngineState):
             self.statistics.ran(row, usec, None)
         else:
             self.statistics.ran(row, usec, refusal.text, refusal.is_counted)
-        if usec >= self._slow_from_us:
-            self._note_slow(ctx, row, request, usec)
+        if usec >= self._slow.from_us:
+            self._slow.note(ctx.session, ctx.now_us, row, request, usec)
         if self.monitors and row.name == "EXEC":
             self.show_to_monitors(ctx, row, request)
-
-    def _note_slow(self, ctx: Context, row: Row, request: list[bytes], usec: int) -> None:
-        """A request took longer than one of the thresholds: to the slow log, to LATENCY, or to both."""
-        settings = self.settings
-        if usec >= settings.number("slowlog-log-slower-than") >= 0 and "skip_slowlog" not in row.flags:
-            self.slow_log.add(ctx.session, row, request, ctx.now_us, usec)
-            self.statistics.count_slow(row, usec)
-        threshold_ms = settings.number("latency-monitor-threshold")
-        if threshold_ms and usec >= threshold_ms * 1000:
-            self.latency.ran(row, ctx.now_us, usec)
-
-    def _set_thresholds(self) -> None:
-        slow_us = self.settings.number("slowlog-log-slower-than")
-        latency_ms = self.settings.number("latency-monitor-threshold")
-        self._slow_from_us = min(
-            slow_us if slow_us >= 0 else NEVER_SLOW, latency_ms * 1000 if latency_ms else NEVER_SLOW
-        )
 
     def replay(self, ctx: Context, requests: list[list[bytes]], at: int) -> tuple[int, bytes]:
         """Run lines of the log from a place on: how many, and the error reply of a line that was refused.
@@ -584,10 +597,3 @@ class Engine(EngineState):
             due_ms = min(due_ms or NEVER, policy_tick.next_ms(self, self.clock.now_us() // 1000))
             return 0 if due_ms == NEVER else due_ms
         return due_ms
-
-
-def _left(batches: list[RequestBatch], place: int, at: int) -> list[RequestBatch]:
-    """The batches from a place on, without the first requests of the first of them."""
-    first = batches[place]
-    rest = batches[place + 1 :]
-    return rest if at == first.count else [first.after(at), *rest]

@@ -333,3 +333,10 @@ def _in_columns(requests: list[list[bytes]], at: int, shape: int) -> RequestBatc
     rows = [row[width : width + own] + row[before + step - 1 :: step] for row in requests[at:stop]]
     columns = list(map(list, zip(*rows, strict=True)))
     return RequestBatch(prefix, names, columns[own:], stop - at, None, None, columns[:own], middle)
+
+
+def batches_from(batches: list[RequestBatch], place: int, at: int) -> list[RequestBatch]:
+    """The batches from a place on, without the first requests of the first of them."""
+    first = batches[place]
+    rest = batches[place + 1 :]
+    return rest if at == first.count else [first.after(at), *rest]
