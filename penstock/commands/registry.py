@@ -103,6 +103,7 @@ MODULES: Final = (  # each declares commands, or batch and replay functions of c
     "streams.groups.xgroup",
     "streams.groups.xinfo",
     "streams.groups.xpending",
+    "streams.reading.peek",
     "streams.reading.xrange",
     "streams.reading.xread",
     "streams.reading.xreadgroup",

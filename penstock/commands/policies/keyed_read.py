@@ -29,7 +29,7 @@ def read_new(
     budget: Budget,
 ) -> list[bytes]:
     """Hand out new entries whose value is free; the group passes over the others, which wait. The entries' bytes."""
-    passed = _pass(target, policy, order, no_ack, max_count, budget)
+    passed = next_entries(target, policy, order, no_ack, max_count, budget)
     return _hand_out(ctx, target, order, consumer, no_ack, passed) if passed.all else []
 
 
@@ -44,7 +44,7 @@ def read_together(
 ) -> list[list[bytes]]:
     """As `read_new` for several reads of `count` entries, while the budget lasts: what each gets that gets some."""
     wanted = budget.entries
-    passed = _pass(target, policy, order, False, wanted, budget)
+    passed = next_entries(target, policy, order, False, wanted, budget)
     if not passed.all:
         return []
     shown = _hand_out(ctx, target, order, consumer, False, passed)
@@ -59,6 +59,8 @@ def _hand_out(
     ctx: Context, target: ReadTarget, order: KeyOrder, consumer: Consumer, no_ack: bool, passed: "Passed"
 ) -> list[bytes]:
     group = target.group
+    for entry_id, value in passed.values:
+        order.add(entry_id, value)
     shown = [segment.entry(start) for segment, start, _ in passed.taken]
     becomes_pending = bool(passed.taken) and not no_ack
     if becomes_pending:
@@ -84,24 +86,29 @@ def _hand_out(
 
 
 class Passed:
-    """New entries that a read goes over, each as a run of one: those handed out, those that wait, and all."""
+    """New entries that a read goes over, each as a run of one: those handed out, those that wait, and all.
 
-    __slots__ = ("all", "taken", "waiting")
+    `values`: ids and values that become pending, which the order of values does not have yet.
+    """
+
+    __slots__ = ("all", "taken", "values", "waiting")
 
     def __init__(self) -> None:
+        self.values: list[tuple[StreamId, bytes | None]] = []
         self.all: list[SegmentRun] = []
         self.taken: list[SegmentRun] = []
         self.waiting: list[SegmentRun] = []
 
 
-def _pass(
+def next_entries(
     target: ReadTarget, policy: GroupPolicy, order: KeyOrder, no_ack: bool, max_count: int, budget: Budget
 ) -> Passed:
-    """Go over new entries until `max_count` may be handed out, or too many wait."""
+    """Go over new entries until `max_count` may be handed out, or too many wait. Changes nothing but the budget."""
     passed = Passed()
     field = policy.settings.key_field
     assert field is not None, "there is an order of values"
     position: StreamId = target.group.last_id
+    taken: set[bytes] = set()  # values of entries that this read goes over
     while True:
         runs = target.stream.runs(position + 1, ids.MAX, AT_A_TIME)
         if not runs:
@@ -114,7 +121,7 @@ def _pass(
                 run = (segment, slot, slot + 1)
                 value = keys.value_of(field, segment.entry(slot))
                 first = None if value is None else order.first(value)
-                waits = first is not None and first < position
+                waits = (first is not None and first < position) or value in taken
                 if waits:
                     passed.waiting.append(run)
                 elif budget.take(segment.entry(slot)):
@@ -123,4 +130,6 @@ def _pass(
                     return passed
                 passed.all.append(run)
                 if position not in order.values and (waits or not no_ack):
-                    order.add(position, value)
+                    passed.values.append((position, value))
+                    if value is not None:
+                        taken.add(value)

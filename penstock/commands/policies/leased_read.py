@@ -72,6 +72,46 @@ def read_again_together(
     return _deliver_again(ctx, target, policy, consumer, NONE, whole, Budget(options))
 
 
+class Again:
+    """What a read finds that may be delivered again: what it shows and takes, and what it puts aside."""
+
+    __slots__ = ("dead", "deleted", "shown", "taken")
+
+    def __init__(self) -> None:
+        self.shown: list[bytes] = []  # the entries, as the reply has them
+        self.taken: list[PendingSlot] = []
+        self.deleted: list[PendingSlot] = []
+        self.dead: list[PendingSlot] = []  # dead letters
+
+
+def next_again(
+    ctx: Context, target: ReadTarget, policy: GroupPolicy, claim_ms: int, max_count: int, budget: Budget
+) -> Again:
+    """What was given back and is ready, and what idles for claim_ms (NONE: for longer than its lease).
+
+    Changes nothing but the budget.
+    """
+    again = Again()
+    min_idle_ms = leases.least_idle_ms(ctx, policy) if claim_ms == NONE else claim_ms
+    for block, slot in leases.ready_slots(target.stream, target.group, policy, min_idle_ms, ctx.now_ms):
+        if len(again.taken) >= max_count or len(again.deleted) + len(again.dead) >= MOST_ASIDE:
+            break
+        if not block.segment.is_live(slot):
+            again.deleted.append((block, slot))
+            continue
+        if dead_letters.is_exhausted(policy, block.counts[slot]):
+            again.dead.append((block, slot))
+            continue
+        shown = block.segment.entry(slot)
+        if claim_ms != NONE:
+            shown = entries.with_delivery(shown, max(ctx.now_ms - block.times[slot], 0), block.counts[slot])
+        if not budget.take(shown):
+            break
+        again.shown.append(shown)
+        again.taken.append((block, slot))
+    return again
+
+
 def _deliver_again(
     ctx: Context,
     target: ReadTarget,
@@ -81,51 +121,26 @@ def _deliver_again(
     max_count: int,
     budget: Budget,
 ) -> list[bytes]:
-    """What was given back and is ready, and what idles for claim_ms (NONE: for longer than its lease)."""
+    """Deliver what `next_again` finds: the entries. Exhausted ones move to the dead letters."""
     group = target.group
-    min_idle_ms = claim_ms
+    again = next_again(ctx, target, policy, claim_ms, max_count, budget)
+    delivered_before = sum(block.counts[slot] > 0 for block, slot in again.taken)
     if claim_ms == NONE:
-        min_idle_ms = leases.least_idle_ms(ctx, policy)
-    parts: list[bytes] = []
-    taken: list[PendingSlot] = []
-    deleted: list[PendingSlot] = []
-    dead: list[PendingSlot] = []
-    again = 0
-    for block, slot in leases.ready_slots(target.stream, group, policy, min_idle_ms, ctx.now_ms):
-        if len(taken) >= max_count:
-            break
-        if len(deleted) + len(dead) >= MOST_ASIDE:
-            break
-        if not block.segment.is_live(slot):
-            deleted.append((block, slot))
-            continue
-        if dead_letters.is_exhausted(policy, block.counts[slot]):
-            dead.append((block, slot))
-            continue
-        shown = block.segment.entry(slot)
-        if claim_ms != NONE:
-            shown = entries.with_delivery(shown, max(ctx.now_ms - block.times[slot], 0), block.counts[slot])
-        if not budget.take(shown):
-            break
-        parts.append(shown)
-        taken.append((block, slot))
-        again += block.counts[slot] > 0
-    if claim_ms == NONE:
-        leases.drop_deleted(ctx, target.key, group, deleted)
-    if dead:
-        dead_letters.bury_all(ctx, target.key, target.stream, group, policy, dead)
-    if taken:
-        runs = in_runs(taken)
+        leases.drop_deleted(ctx, target.key, group, again.deleted)
+    if again.dead:
+        dead_letters.bury_all(ctx, target.key, target.stream, group, policy, again.dead)
+    if again.taken:
+        runs = in_runs(again.taken)
         group.give_all(runs, consumer, ctx.now_ms, COUNT_UP)
         consumer.active_ms = ctx.now_ms
-        ctx.dirty += len(taken)
+        ctx.dirty += len(again.taken)
         group_effects.log_held(ctx, target.key, group, runs)
-        policy.redelivered += again
-        ctx.engine.policies.redelivered += again
+        policy.redelivered += delivered_before
+        ctx.engine.policies.redelivered += delivered_before
         settling.delivered(ctx, target.key, target.stream, group, ctx.now_ms)
-    if dead:
+    if again.dead:
         settling.buried(ctx, target.key, target.stream, group)
-    return parts
+    return again.shown
 
 
 assert read_arguments.NOT_GIVEN == NONE, "options.claim_ms may be passed on"

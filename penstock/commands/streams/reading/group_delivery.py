@@ -2,10 +2,13 @@
 
 from penstock.commands.streams.reading.xrange import entries_of
 from penstock.commands.streams.reading.xread import Budget
+from penstock.engine import refusals
 from penstock.engine.aof import group_effects
 from penstock.engine.context import Context
 from penstock.engine.policies import settling
+from penstock.errors import ReplyError
 from penstock.protocol import entries
+from penstock.storage.streams import ids
 from penstock.storage.streams.ids import StreamId
 from penstock.storage.streams.pending.consumer import Consumer
 from penstock.storage.streams.pending.group import Group
@@ -23,6 +26,18 @@ class ReadTarget:
         self.stream = stream
         self.group = group
         self.after = after
+
+
+def target_of(ctx: Context, key: bytes, group_name: bytes | None) -> ReadTarget:
+    """The stream at a key and its group, for `>`; WRONGTYPE or NOGROUP where there is none."""
+    stream = ctx.read_stream(key)
+    group = None if stream is None or group_name is None else stream.groups.get(group_name)
+    if stream is None or group is None:
+        raise ReplyError(
+            b"NOGROUP No such key '%b' or consumer group '%b' in XREADGROUP with GROUP option"
+            % (refusals.c_string(key), refusals.c_string(group_name or b""))
+        )
+    return ReadTarget(key, stream, group, ids.MAX)
 
 
 def new_runs(target: ReadTarget, max_count: int, budget: Budget) -> list[SegmentRun]:

@@ -5,10 +5,9 @@ from typing import Final
 from penstock.commands.policies import leased_read
 from penstock.commands.streams import stream_arguments
 from penstock.commands.streams.reading import read_arguments
-from penstock.commands.streams.reading.group_delivery import ReadTarget, handed_out, new_runs, with_new
+from penstock.commands.streams.reading.group_delivery import ReadTarget, handed_out, new_runs, target_of, with_new
 from penstock.commands.streams.reading.read_arguments import ReadArguments
 from penstock.commands.streams.reading.xread import Budget, streams_reply
-from penstock.engine import refusals
 from penstock.engine.aof import group_effects
 from penstock.engine.consumers import new_consumer
 from penstock.engine.context import BLOCKED, Context
@@ -110,18 +109,12 @@ def known_target(ctx: Context, options: ReadArguments) -> ReadTarget | None:
 
 def _target(ctx: Context, key: bytes, word: bytes, options: ReadArguments) -> ReadTarget:
     """The target for one key and id, or a ReplyError. All targets are checked before anything changes."""
-    stream = ctx.read_stream(key)
-    group = None if stream is None or options.group is None else stream.groups.get(options.group)
-    if stream is None or group is None:
-        raise ReplyError(
-            b"NOGROUP No such key '%b' or consumer group '%b' in XREADGROUP with GROUP option"
-            % (refusals.c_string(key), refusals.c_string(options.group or b""))
-        )
-    if word == b">":
-        return ReadTarget(key, stream, group, ids.MAX)
+    target = target_of(ctx, key, options.group)
     if word in (b"$", b"+"):
         raise ReplyError(_MEANINGLESS % (word, word))
-    return ReadTarget(key, stream, group, stream_arguments.stream_id(word))
+    if word != b">":
+        target.after = stream_arguments.stream_id(word)
+    return target
 
 
 def _consumer(ctx: Context, target: ReadTarget, name: bytes) -> tuple[Consumer, bool]:

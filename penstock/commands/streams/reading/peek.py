@@ -1,0 +1,67 @@
+"""PENSTOCK.PEEK: shows what `>` would deliver next to a consumer of a group, and delivers nothing.
+
+Transcript: tests/transcripts/peek.txt. Law: tests/policies/test_peek.py.
+"""
+
+from typing import Final
+
+from penstock.commands.policies import keyed_read, leased_read
+from penstock.commands.streams.reading.group_delivery import new_runs, target_of
+from penstock.commands.streams.reading.read_arguments import UNLIMITED, ReadArguments
+from penstock.commands.streams.reading.xrange import entries_of
+from penstock.commands.streams.reading.xread import Budget
+from penstock.engine import arguments, refusals
+from penstock.engine.context import Context
+from penstock.engine.policies import keys, leases
+from penstock.engine.table.command_table import command
+from penstock.engine.versions import PENSTOCK_VERSION
+from penstock.protocol import reply
+from penstock.storage.policies.stream_policies import NONE
+
+COUNT_AT: Final = 3  # where the option COUNT stands
+
+
+@command(
+    "PENSTOCK.PEEK",
+    "key group [COUNT count]",
+    group="stream",
+    since=PENSTOCK_VERSION,
+    flags="readonly",
+    keys="1 RO access",
+    complexity="O(N) with N the number of entries returned, and of those that are held or wait before them.",
+    summary="Returns the entries that a group's next read would deliver, without delivering them.",
+)
+def penstock_peek(ctx: Context, args: list[bytes]) -> bytes:
+    """An array of entries, as XREADGROUP's of one stream; empty where `>` would find nothing.
+
+    In a group with a policy: first what may be delivered again, then new entries whose value is free.
+    """
+    options = _options(args)
+    target = target_of(ctx, args[1], args[2])
+    budget = Budget(options)
+    policy = leases.kept_policy(ctx, target.group)
+    if policy is None:
+        return entries_of(new_runs(target, options.count, budget))
+    shown: list[bytes] = []
+    if policy.settings.ack_wait_ms != NONE:
+        shown = leased_read.next_again(ctx, target, policy, NONE, options.count, budget).shown
+    most = budget.max_count(options.count - len(shown))
+    order = keys.order_of(target.stream, target.group, policy)
+    if order is not None:
+        runs = keyed_read.next_entries(target, policy, order, False, most, budget).taken
+    else:
+        runs = new_runs(target, most, budget)
+    for segment, start, stop in runs:
+        shown += segment.entry_list(start, stop)
+    return reply.array(shown)
+
+
+def _options(args: list[bytes]) -> ReadArguments:
+    """The options of the read that is asked about; COUNT as XREADGROUP has it: 0 and less are no limit."""
+    options = ReadArguments()
+    if len(args) > COUNT_AT:
+        if len(args) != COUNT_AT + 2 or args[COUNT_AT].upper() != b"COUNT":
+            raise refusals.syntax()
+        count = arguments.integer(args[COUNT_AT + 1])
+        options.count = count if count > 0 else UNLIMITED
+    return options

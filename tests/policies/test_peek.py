@@ -1,0 +1,59 @@
+"""PENSTOCK.PEEK shows what the next `>` delivers, and changes nothing."""
+
+import hypothesis
+import pytest
+from hypothesis import strategies
+
+from tests.policies.conftest import PolicyDialogue
+from tests.policies.history import History
+from tests.policies.test_retention import refused
+from tests.support.keyspace_picture import keyspace
+
+numbers = strategies.integers(0, 10_000)
+steps = strategies.lists(strategies.tuples(numbers, numbers, numbers), max_size=40)
+
+
+@hypothesis.settings(max_examples=150, deadline=None, suppress_health_check=list(hypothesis.HealthCheck))
+@hypothesis.given(begins=strategies.tuples(numbers, numbers, numbers), steps=steps, count=strategies.integers(-1, 6))
+def test_what_is_shown_is_what_the_next_read_delivers(
+    begins: tuple[int, int, int], steps: list[tuple[int, int, int]], count: int
+) -> None:
+    history = History()
+    history.begin(begins)
+    for step in steps:
+        history.take(step)
+    client, engine = history.client, history.engine
+    for group in ("g", "h"):
+        before, units = keyspace(engine), len(history.log.units)
+        shown = client(f"PENSTOCK.PEEK s {group} COUNT {count}")
+        assert (keyspace(engine), len(history.log.units)) == (before, units)
+
+        read = client(f"XREADGROUP GROUP {group} a COUNT {count} STREAMS s >")
+        assert str(shown) == str(read) if isinstance(shown, str) else shown == (read[0][1] if read else [])
+
+
+def test_a_held_entry_is_not_shown_before_its_time(dialogue: PolicyDialogue) -> None:
+    dialogue("XADD s 1-0 f v", "XADD s 2-0 f v", "XGROUP CREATE s g 0", "PENSTOCK.POLICY s GROUP g ACKWAIT 1000")
+    dialogue("XREADGROUP GROUP g a COUNT 1 STREAMS s >", "PENSTOCK.XNACK s g FAIL IDS 1 1-0 DELAY 500")
+
+    assert [row[0] for row in dialogue("PENSTOCK.PEEK s g")] == [b"2-0"]
+    dialogue("PENSTOCK.CLOCK ADVANCE 500")
+    assert [row[0] for row in dialogue("PENSTOCK.PEEK s g")] == [b"1-0", b"2-0"]
+
+
+@pytest.mark.parametrize(
+    ("request_line", "error"),
+    [
+        ("PENSTOCK.PEEK none g", "NOGROUP No such key 'none' or consumer group 'g' in XREADGROUP with GROUP option"),
+        ("PENSTOCK.PEEK s none", "NOGROUP No such key 's' or consumer group 'none' in XREADGROUP with GROUP option"),
+        ("PENSTOCK.PEEK text g", "WRONGTYPE Operation against a key holding the wrong kind of value"),
+        ("PENSTOCK.PEEK s g COUNT", "ERR syntax error"),
+        ("PENSTOCK.PEEK s g LIMIT 1", "ERR syntax error"),
+        ("PENSTOCK.PEEK s g COUNT 1 COUNT 1", "ERR syntax error"),
+        ("PENSTOCK.PEEK s g COUNT x", "ERR value is not an integer or out of range"),
+    ],
+)
+def test_what_is_refused(dialogue: PolicyDialogue, request_line: str, error: str) -> None:
+    dialogue("XGROUP CREATE s g 0 MKSTREAM", "SET text v")
+
+    assert refused(dialogue(request_line)) == error
