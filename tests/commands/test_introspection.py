@@ -252,7 +252,6 @@ def behind_summary(described: bytes) -> tuple[bytes, bytes]:
 GETKEYS = [
     "SET k v",
     "SET k v GET",
-    "SET k v EX get",
     "SET k GET",
     "SET k",
     "DEL a b c",
@@ -276,7 +275,6 @@ GETKEYS = [
     "XREADGROUP GROUP STREAMS c STREAMS a b 0 0",
     "XREADGROUP GROUP g STREAMS STREAMS a b 0 0",
     "XREADGROUP GROUP STREAMS STREAMS NOACK STREAMS a b 0 0",
-    "XREAD COUNT STREAMS STREAMS a 0",
     "XREAD NONSENSE STREAMS a 0",
     "XREADGROUP GROUP g c NONSENSE STREAMS a >",
     "XREADGROUP STREAMS a b c d e f",
@@ -312,6 +310,35 @@ def test_getkeys_is_the_reference_s(ask: Reference, dialogue: Dialogue, line: st
     dialogue.session.resp = 3
 
     assert repr(dialogue(f"COMMAND {subcommand} {line}")) == repr(ask("COMMAND", subcommand, *line.split()))
+
+
+READ_AS_THE_HANDLER = {
+    "the last target": ("GEORADIUS k 1 1 1 m STORE a STORE b", [[b"k", b"RO access"], [b"b", b"OW update"]]),
+    "the last target around a member": (
+        "GEORADIUSBYMEMBER k m 1 m STOREDIST store STOREDIST b",
+        [[b"k", b"RO access"], [b"b", b"OW update"]],
+    ),
+    "a target named like an option": ("SORT k STORE get STORE b", [[b"k", b"RO access"], [b"b", b"OW update"]]),
+    "a compared value named like an option": ("SET k v IFEQ get", [[b"k", b"RW update"]]),
+    "a number named like an option of SET": ("SET k v EX get", [[b"k", b"OW update"]]),
+    "a number named like an option of XREAD": ("XREAD COUNT STREAMS STREAMS a 0", [[b"a", b"RO access"]]),
+    "a field named like an option": (
+        "PENSTOCK.POLICY k AT forward FORWARD b",
+        [[b"k", b"RW update"], [b"b", b"RW insert"]],
+    ),
+    "a group named like an option": (
+        "PENSTOCK.POLICY k GROUP forward KEY deadletter DEADLETTER b",
+        [[b"k", b"RW update"], [b"b", b"RW insert"]],
+    ),
+    "no target": ("PENSTOCK.POLICY k FORWARD none", [[b"k", b"RW update"]]),
+}
+
+
+@pytest.mark.parametrize(("line", "expected"), READ_AS_THE_HANDLER.values(), ids=READ_AS_THE_HANDLER)
+def test_getkeys_reads_options_as_the_handler_does(dialogue: Dialogue, line: str, expected: list[list[bytes]]) -> None:
+    found = [[key, b" ".join(flags)] for key, flags in dialogue(f"COMMAND GETKEYSANDFLAGS {line}")]
+
+    assert found == expected
 
 
 def test_every_refusal_of_command_is_the_reference_s(ask: Reference, dialogue: Dialogue) -> None:

@@ -6,12 +6,25 @@ from typing import Final
 from penstock.commands.geo.geo_members import metres_in, read_place
 from penstock.engine import arguments, refusals
 from penstock.engine.numbers import float_word
+from penstock.engine.table.key_place import KeyPlace
+from penstock.engine.table.option_table import OptionTable
 from penstock.errors import ReplyError
 from penstock.storage.types import geohash
 from penstock.storage.types.geo_areas import Area
 from penstock.storage.types.sorted_sets import SortedSet
 
 NO_LIMIT: Final = 0
+COMMON_OPTIONS: Final = {b"WITHDIST": 0, b"WITHHASH": 0, b"WITHCOORD": 0, b"ANY": 0, b"ASC": 0, b"DESC": 0, b"COUNT": 1}
+SEARCH_OPTIONS: Final = OptionTable(
+    COMMON_OPTIONS | {b"FROMMEMBER": 1, b"FROMLONLAT": 2, b"BYRADIUS": 2, b"BYBOX": 3, b"STOREDIST": 0}
+)
+TARGETS: Final = (b"STORE", b"STOREDIST")  # of GEORADIUS
+RADIUS_OPTIONS: Final = OptionTable(COMMON_OPTIONS | dict.fromkeys(TARGETS, 1))
+RADIUS_RO_OPTIONS: Final = OptionTable(COMMON_OPTIONS)
+RADIUS_AT: Final = 6  # where the options of GEORADIUS begin
+MEMBER_AT: Final = 5  # those of GEORADIUSBYMEMBER
+SEARCHED: Final = "RO access"
+STORED: Final = "OW update"
 
 
 class Order(Enum):
@@ -70,9 +83,8 @@ class Search:
         self.metres = metres_in(unit)
         self.area.make_box(across * self.metres, up * self.metres)
 
-    def take_common(self, args: list[bytes], at: int) -> int:
-        """Read an option that all searches know; how many words it has, 0: it is none."""
-        option = args[at].upper()
+    def take_common(self, option: bytes, args: list[bytes], at: int) -> bool:
+        """Read an option that all searches know; False if it is none of them."""
         if option == b"WITHDIST":
             self.with_distance = True
         elif option == b"WITHHASH":
@@ -85,14 +97,13 @@ class Search:
             self.order = Order.NEAREST_FIRST
         elif option == b"DESC":
             self.order = Order.FARTHEST_FIRST
-        elif option == b"COUNT" and at + 1 < len(args):
+        elif option == b"COUNT":
             self.limit = arguments.integer(args[at + 1])
             if self.limit <= 0:
                 raise ReplyError(b"ERR COUNT must be > 0")
-            return 2
         else:
-            return 0
-        return 1
+            return False
+        return True
 
     def check(self, storing: bytes) -> None:
         """Refuse what cannot go together; `storing` names the command that stores."""
@@ -114,31 +125,29 @@ def read_geosearch(args: list[bytes], zset: SortedSet | None, first: int, target
     at = first
     while at < len(args):
         option = args[at].upper()
-        behind = len(args) - at - 1
-        if taken := search.take_common(args, at):
-            at += taken
-        elif option == b"FROMMEMBER" and behind >= 1 and search.origin in (b"", option):
+        words = SEARCH_OPTIONS.words(option, args, at)
+        if not words:
+            raise refusals.syntax()
+        if search.take_common(option, args, at):
+            pass
+        elif option == b"FROMMEMBER" and search.origin in (b"", option):
             search.origin = option
             search.start_at_member(zset, args[at + 1])
-            at += 2
-        elif option == b"FROMLONLAT" and behind >= 2 and search.origin in (b"", option):
+        elif option == b"FROMLONLAT" and search.origin in (b"", option):
             search.origin = option
             longitude, latitude = read_place(args[at + 1], args[at + 2])
             search.start_at(longitude, latitude)
-            at += 3
-        elif option == b"BYRADIUS" and behind >= 2 and search.shape in (b"", option):
+        elif option == b"BYRADIUS" and search.shape in (b"", option):
             search.shape = option
             search.take_radius(args[at + 1], args[at + 2])
-            at += 3
-        elif option == b"BYBOX" and behind >= 3 and search.shape in (b"", option):
+        elif option == b"BYBOX" and search.shape in (b"", option):
             search.shape = option
             search.take_box(args[at + 1], args[at + 2], args[at + 3])
-            at += 4
         elif option == b"STOREDIST" and target is not None:
             search.stores_distances = True
-            at += 1
         else:
             raise refusals.syntax()
+        at += words
     search.check(b"GEOSEARCHSTORE")
     if not search.origin:
         text = b"ERR exactly one of FROMMEMBER or FROMLONLAT can be specified for %b"
@@ -153,27 +162,42 @@ def read_geosearch(args: list[bytes], zset: SortedSet | None, first: int, target
 def read_georadius(args: list[bytes], zset: SortedSet | None, by_member: bool, may_store: bool) -> Search:
     """What GEORADIUS and its kin ask for. Around a member of no set, the radius is not looked at (Redis 8.6.3)."""
     search = Search()
-    at = 2
     if by_member:
-        search.start_at_member(zset, args[at])
-        at += 1
+        search.start_at_member(zset, args[2])
     else:
-        longitude, latitude = read_place(args[at], args[at + 1])
+        longitude, latitude = read_place(args[2], args[3])
         search.start_at(longitude, latitude)
-        at += 2
+    at = MEMBER_AT if by_member else RADIUS_AT
     if not by_member or zset is not None:
-        search.take_radius(args[at], args[at + 1])
-    at += 2
+        search.take_radius(args[at - 2], args[at - 1])
+    known = RADIUS_OPTIONS if may_store else RADIUS_RO_OPTIONS
     while at < len(args):
         option = args[at].upper()
-        if taken := search.take_common(args, at):
-            at += taken
-        elif option in (b"STORE", b"STOREDIST") and at + 1 < len(args) and may_store:
+        words = known.words(option, args, at)
+        if not words:
+            raise refusals.syntax()
+        if not search.take_common(option, args, at):
             search.target = args[at + 1]
             search.stores_distances = option == b"STOREDIST"
-            at += 2
-        else:
-            raise refusals.syntax()
+        at += words
     search.check(b"STORE option in GEORADIUS")
     search.check_end()
     return search
+
+
+def find_keys_around_place(args: list[bytes]) -> list[KeyPlace]:
+    """The keys of GEORADIUS."""
+    return _find_keys(args, RADIUS_AT)
+
+
+def find_keys_around_member(args: list[bytes]) -> list[KeyPlace]:
+    """The keys of GEORADIUSBYMEMBER."""
+    return _find_keys(args, MEMBER_AT)
+
+
+def _find_keys(args: list[bytes], at: int) -> list[KeyPlace]:
+    """The source, and the last target of each of TARGETS. The last of both is used; Redis 8.6.3 names both, too."""
+    found = [KeyPlace(1, SEARCHED.split())]
+    for option in TARGETS:
+        found += [KeyPlace(place + 1, STORED.split()) for place in RADIUS_OPTIONS.places_of(option, args, at)[-1:]]
+    return found

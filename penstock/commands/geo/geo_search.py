@@ -2,7 +2,18 @@
 
 from typing import Final
 
-from penstock.commands.geo.geo_arguments import Order, Search, read_georadius, read_geosearch
+from penstock.commands.geo.geo_arguments import (
+    MEMBER_AT,
+    RADIUS_AT,
+    SEARCHED,
+    STORED,
+    Order,
+    Search,
+    find_keys_around_member,
+    find_keys_around_place,
+    read_georadius,
+    read_geosearch,
+)
 from penstock.commands.geo.geo_members import UNIT_HISTORY, distance_reply, place_reply
 from penstock.commands.sorted_sets.zset_values import Limits, read_sorted_set, store
 from penstock.engine.context import Context
@@ -140,7 +151,8 @@ def geosearchstore(ctx: Context, args: list[bytes]) -> bytes:
     group="geo",
     since="3.2.0",
     flags="write denyoom movablekeys",
-    keys="1 RO access; STORE@6 OW update; STOREDIST@6 OW update",
+    keys=f"1 {SEARCHED}; STORE@{RADIUS_AT} {STORED}; STOREDIST@{RADIUS_AT} {STORED}",
+    find_keys=find_keys_around_place,
     complexity=RADIUS_COMPLEXITY,
     history=RADIUS_HISTORY,
     deprecated=("6.2.0", "`GEOSEARCH` and `GEOSEARCHSTORE` with the `BYRADIUS` argument"),
@@ -176,7 +188,8 @@ def georadius_ro(ctx: Context, args: list[bytes]) -> bytes:
     group="geo",
     since="3.2.0",
     flags="write denyoom movablekeys",
-    keys="1 RO access; STORE@5 OW update; STOREDIST@5 OW update",
+    keys=f"1 {SEARCHED}; STORE@{MEMBER_AT} {STORED}; STOREDIST@{MEMBER_AT} {STORED}",
+    find_keys=find_keys_around_member,
     complexity=RADIUS_COMPLEXITY,
     history=RADIUS_HISTORY,
     deprecated=("6.2.0", "`GEOSEARCH` and `GEOSEARCHSTORE` with the `BYRADIUS` and `FROMMEMBER` arguments"),

@@ -3,14 +3,17 @@
 from typing import Final
 
 from penstock.commands.keys import payloads
-from penstock.engine import arguments, refusals
+from penstock.engine import arguments, migrating, refusals
 from penstock.engine.context import Context
 from penstock.engine.migrating import TargetError
 from penstock.engine.table.command_table import command
+from penstock.engine.table.key_place import KeyPlace
 from penstock.errors import ReplyError
 from penstock.protocol import reply
 from penstock.storage.types.hashes import Hash
 
+KEY_AT: Final = 3  # empty where KEYS names them
+MOVED: Final = "RW access delete"
 USUAL_TIMEOUT_MS: Final = 1000  # where none or a negative one is given
 FAILURES: Final = {
     "connecting": b"IOERR error or timeout connecting to the client",
@@ -30,28 +33,34 @@ class Options:
         self.copies = False
         self.replaces = False
         self.login: list[bytes] = []
-        self.keys = [args[3]]
-        at = 6
+        self.keys = [args[KEY_AT]]
+        at = migrating.OPTIONS_AT
         while at < len(args):
-            option, left = args[at].upper(), len(args) - at - 1
+            option = args[at].upper()
+            words = migrating.OPTIONS.words(option, args, at)
+            if not words:
+                raise refusals.syntax()
             if option == b"COPY":
                 self.copies = True
             elif option == b"REPLACE":
                 self.replaces = True
-            elif option == b"AUTH" and left >= 1:
-                self.login = [b"AUTH", args[at + 1]]
-                at += 1
-            elif option == b"AUTH2" and left >= 2:
-                self.login = [b"AUTH", args[at + 1], args[at + 2]]
-                at += 2
-            elif option == b"KEYS":
-                if args[3]:
+            elif option in migrating.SECRETS:
+                self.login = [b"AUTH", *args[at + 1 : at + words]]
+            else:
+                if args[KEY_AT]:
                     raise ReplyError(KEY_NOT_EMPTY)
                 self.keys = args[at + 1 :]
                 return
-            else:
-                raise refusals.syntax()
-            at += 1
+            at += words
+
+
+def _find_keys(args: list[bytes]) -> list[KeyPlace]:
+    """The keys of MIGRATE: none if both ways name some; KEYS as the last word counts as none (Redis 8.6.3)."""
+    places = range(KEY_AT, KEY_AT + 1)
+    lists = migrating.OPTIONS.places_of(migrating.KEYS, args, migrating.OPTIONS_AT)
+    if lists and lists[0] + 1 < len(args):
+        places = range(lists[0] + 1, len(args)) if not args[KEY_AT] else range(0)
+    return [KeyPlace(at, MOVED.split()) for at in places]
 
 
 @command(
@@ -62,7 +71,8 @@ class Options:
     group="generic",
     since="2.6.0",
     flags="write movablekeys",
-    keys="3 RW access delete; KEYS@-2..-1 RW access delete incomplete",
+    keys=f"{KEY_AT} {MOVED}; KEYS@-2..-1 {MOVED} incomplete",
+    find_keys=_find_keys,
     acl="dangerous",
     tips="nondeterministic_output",
     complexity=(

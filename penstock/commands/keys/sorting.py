@@ -11,6 +11,8 @@ from penstock.engine.cluster.hash_slots import slot_of
 from penstock.engine.context import Context
 from penstock.engine.state import RESTRICTED
 from penstock.engine.table.command_table import command
+from penstock.engine.table.key_place import KeyPlace
+from penstock.engine.table.option_table import OptionTable
 from penstock.errors import ReplyError
 from penstock.protocol import reply
 from penstock.storage.keyspace import text_of
@@ -29,10 +31,17 @@ SORT_COMPLEXITY: Final = (
     "elements. When the elements are not sorted, complexity is O(N)."
 )
 SORT_ACL: Final = "dangerous list set sortedset -keyspace"
+SORT_RO_OPTIONS: Final = {b"ASC": 0, b"DESC": 0, b"ALPHA": 0, b"LIMIT": 2, b"BY": 1, b"GET": 1}
+SORTED: Final = "RO access"
+STORED: Final = "OW update"
 PATTERN_KEYS: Final = (
     "? RO access # For the optional BY/GET keyword. It is marked 'unknown' because the key names derive from the "
     "content of the key we sort"
 )
+
+
+OPTIONS: Final = OptionTable(SORT_RO_OPTIONS | {b"STORE": 1})
+RO_OPTIONS: Final = OptionTable(SORT_RO_OPTIONS)
 
 
 class Pattern:
@@ -102,40 +111,43 @@ def _refuse_other_slots(ctx: Context, key: bytes, pattern: bytes, option: bytes)
         )
 
 
-def _read(ctx: Context, args: list[bytes], may_store: bool, reads_every_key: bool) -> SortArguments:
+def _read(ctx: Context, args: list[bytes], known: OptionTable, reads_every_key: bool) -> SortArguments:
     """The options. The user must have the right to read every key for BY and GET, which name others (Redis 8.6.3)."""
     options = SortArguments()
     at = 2
     while at < len(args):
-        option, following = args[at].upper(), len(args) - at - 1
+        option = args[at].upper()
+        words = known.words(option, args, at)
+        if not words:
+            raise refusals.syntax()
         if option in (b"ASC", b"DESC"):
             options.descending = option == b"DESC"
         elif option == b"ALPHA":
             options.by_bytes = True
-        elif option == b"LIMIT" and following >= 2:
+        elif option == b"LIMIT":
             options.offset = max(arguments.integer(args[at + 1]), 0)
             options.count = arguments.integer(args[at + 2])
-            at += 2
-        elif option == b"STORE" and following and may_store:
+        elif option == b"STORE":
             options.store_at = args[at + 1]
-            at += 1
-        elif option == b"BY" and following:
+        elif option == b"BY":
             _refuse_other_slots(ctx, args[1], args[at + 1], option)
             options.by = Pattern(args[at + 1])
             if options.by.has_star and not reads_every_key:
                 raise ReplyError(DENIED % b"BY")
             options.sorts = options.sorts and options.by.has_star
-            at += 1
-        elif option == b"GET" and following:
+        else:
             if not reads_every_key:
                 raise ReplyError(DENIED % b"GET")
             _refuse_other_slots(ctx, args[1], args[at + 1], option)
             options.gets.append(Pattern(args[at + 1]))
-            at += 1
-        else:
-            raise refusals.syntax()
-        at += 1
+        at += words
     return options
+
+
+def _find_keys(args: list[bytes]) -> list[KeyPlace]:
+    """The keys of SORT but for those of BY and GET: the one that is sorted, and the last of those behind STORE."""
+    stores = OPTIONS.places_of(b"STORE", args, 2)
+    return [KeyPlace(1, SORTED.split()), *[KeyPlace(at + 1, STORED.split()) for at in stores[-1:]]]
 
 
 # -- sorting ---------------------------------------------------------------------------------------------------------
@@ -212,15 +224,16 @@ def _cut(text: bytes, cut: bool) -> bytes:
     since="1.0.0",
     flags="write denyoom movablekeys",
     keys=(
-        f"1 RO access; {PATTERN_KEYS}; ? OW update # For the optional STORE keyword. It is marked 'unknown' because "
+        f"1 {SORTED}; {PATTERN_KEYS}; ? {STORED} # For the optional STORE keyword. It is marked 'unknown' because "
         "the keyword can appear anywhere in the argument array"
     ),
+    find_keys=_find_keys,
     acl=SORT_ACL,
     complexity=SORT_COMPLEXITY,
     summary="Sorts the parts of a list, set or sorted set, and returns them or stores them as a list.",
 )
 def sort(ctx: Context, args: list[bytes]) -> bytes:
-    options = _read(ctx, args, may_store=True, reads_every_key=_reads_every_key(ctx))
+    options = _read(ctx, args, OPTIONS, reads_every_key=_reads_every_key(ctx))
     found = _found(ctx, args[1], options)
     if options.store_at is None:
         return reply.bulks_or_nulls(found, ctx.resp3)
@@ -244,13 +257,13 @@ def sort(ctx: Context, args: list[bytes]) -> bytes:
     group="generic",
     since="7.0.0",
     flags="readonly movablekeys",
-    keys=f"1 RO access; {PATTERN_KEYS}",
+    keys=f"1 {SORTED}; {PATTERN_KEYS}",
     acl=SORT_ACL,
     complexity=SORT_COMPLEXITY,
     summary="Sorts the parts of a list, set or sorted set, and returns them.",
 )
 def sort_ro(ctx: Context, args: list[bytes]) -> bytes:
-    found = _found(ctx, args[1], _read(ctx, args, may_store=False, reads_every_key=_reads_every_key(ctx)))
+    found = _found(ctx, args[1], _read(ctx, args, RO_OPTIONS, reads_every_key=_reads_every_key(ctx)))
     return reply.bulks_or_nulls(found, ctx.resp3)
 
 

@@ -3,9 +3,17 @@
 from typing import Final
 
 from penstock.commands.policies.policy_arguments import (
+    CHANGED,
+    DEAD_LETTER,
+    FORWARD,
     FORWARD_OPTIONS,
+    GROUP_AT,
     RETENTION_OPTIONS,
+    STREAM_AT,
+    TARGET,
     OptionReader,
+    find_keys,
+    is_of_group,
     read_group_options,
     read_stream_options,
     refuse_group_settings,
@@ -37,7 +45,8 @@ FLOOR: Final = b"FLOOR"  # the log's word: it stands last
     group="stream",
     since=PENSTOCK_VERSION,
     flags="write",
-    keys="1 RW update; FORWARD@2 RW insert; DEADLETTER@4 RW insert",
+    keys=f"1 {CHANGED}; FORWARD@{STREAM_AT} {TARGET}; DEADLETTER@{GROUP_AT} {TARGET}",
+    find_keys=find_keys,
     complexity="O(1); what the policy asks for is done in slices of 10,000 entries.",
     summary="Sets what the server does with a stream's entries by itself: trims, delivers again, moves them.",
 )
@@ -46,7 +55,7 @@ def penstock_policy(ctx: Context, args: list[bytes]) -> bytes:
     stream = existing(ctx, key)
     if len(args) == 2:
         raise ReplyError(b"ERR At least one parameter must be specified")
-    if args[2].upper() == b"GROUP":
+    if is_of_group(args):
         _change_group(ctx, key, stream, args)
     elif args[2].upper() == b"RESET":
         if len(args) > 3:
@@ -75,10 +84,10 @@ def _set_stream(ctx: Context, key: bytes, stream: Stream, args: list[bytes]) -> 
     if ctx.session.privileged and len(args) > 3 and args[-2] == FLOOR:
         options, floor = args[:-2], stream_arguments.stream_id(args[-1])
     settings = StreamSettings() if stream.policies is None else stream.policies.settings.copy()
-    reader = OptionReader(options, 2)
+    reader = OptionReader(options, STREAM_AT)
     read_stream_options(settings, reader)
     if not ctx.session.privileged:  # in a replay, the target may be something else by now
-        _refuse_target(ctx, key, settings.forward, b"FORWARD")
+        _refuse_target(ctx, key, settings.forward, FORWARD)
         _refuse_circle(ctx, key, settings.forward)
     refuse_stream_settings(settings)
     policies = settling.policies_of(ctx, key, stream)
@@ -108,9 +117,9 @@ def _change_group(ctx: Context, key: bytes, stream: Stream, args: list[bytes]) -
         raise refusals.syntax()
     settings = GroupSettings() if is_reset or group.policy is None else group.policy.settings.copy()
     if not is_reset:
-        read_group_options(settings, OptionReader(args, 4))
+        read_group_options(settings, OptionReader(args, GROUP_AT))
         if not ctx.session.privileged:
-            _refuse_target(ctx, key, settings.dead_letter, b"DEADLETTER")
+            _refuse_target(ctx, key, settings.dead_letter, DEAD_LETTER)
         refuse_group_settings(settings)
     elif group.policy is None:
         return

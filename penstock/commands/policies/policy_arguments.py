@@ -4,41 +4,70 @@ from typing import Final
 
 from penstock.commands.streams.stream_arguments import REFERENCE_WORDS
 from penstock.engine import arguments, refusals
+from penstock.engine.table.key_place import KeyPlace
+from penstock.engine.table.option_table import OptionTable
 from penstock.errors import ReplyError
 from penstock.storage.policies.group_policy import GroupSettings
 from penstock.storage.policies.stream_policies import NONE, StreamSettings
 from penstock.storage.streams.trim import ACKNOWLEDGED
 
 RETENTION_OPTIONS: Final = frozenset((b"MAXLEN", b"MAXAGE", *REFERENCE_WORDS))
-FORWARD_OPTIONS: Final = frozenset((b"FORWARD", b"AT", b"AFTER"))
-STREAM_OPTIONS: Final = RETENTION_OPTIONS | FORWARD_OPTIONS
-GROUP_OPTIONS: Final = frozenset((b"ACKWAIT", b"BACKOFF", b"JITTER", b"MAXDELIVER", b"DEADLETTER", b"REAP", b"KEY"))
+FORWARD: Final = b"FORWARD"
+FORWARD_OPTIONS: Final = frozenset((FORWARD, b"AT", b"AFTER"))
+DEAD_LETTER: Final = b"DEADLETTER"
+STREAM_AT: Final = 2  # where the options of a stream begin
+GROUP_AT: Final = 4  # those of a group
+CHANGED: Final = "RW update"
+TARGET: Final = "RW insert"
 MOST_DELIVERIES: Final = 1_000_000
 LONGEST_ACK_WAIT_MS: Final = 2_592_000_000  # 30 days
 NO_LEAST: Final = -(2**63)
 _UNSET: Final = b"NONE"
 
 
-class OptionReader:
-    """The options of one request, from an index on; each may be given once."""
+class PolicyOptions(OptionTable):
+    """Options of which NONE unsets any: it stands alone."""
 
-    __slots__ = ("_args", "_at", "named")
+    def words(self, option: bytes, args: list[bytes], at: int) -> int:
+        words = super().words(option, args, at)
+        return 2 if self.has(option) and is_unset(args, at) else words
+
+
+def is_unset(args: list[bytes], at: int) -> bool:
+    """Whether NONE follows the option at a place."""
+    return at + 1 < len(args) and args[at + 1].upper() == _UNSET
+
+
+STREAM_OPTIONS: Final = PolicyOptions(
+    {b"MAXLEN": 1, b"MAXAGE": 1, b"AT": 1, b"AFTER": 1, FORWARD: 1} | dict.fromkeys(REFERENCE_WORDS, 0)
+)
+GROUP_OPTIONS: Final = PolicyOptions({
+    b"ACKWAIT": 1, b"BACKOFF": 2, b"JITTER": 1, b"MAXDELIVER": 1, DEAD_LETTER: 1, b"REAP": 1, b"KEY": 1,
+})  # fmt: skip
+
+
+class OptionReader:
+    """The options of one request, from an index on; each may be given once. `_end`: behind those of the last one."""
+
+    __slots__ = ("_args", "_at", "_end", "named")
 
     def __init__(self, args: list[bytes], at: int) -> None:
         self._args = args
-        self._at = at
+        self._at = self._end = at
         self.named: set[bytes] = set()
 
-    def next(self, known: frozenset[bytes]) -> bytes:
+    def next(self, known: OptionTable) -> bytes:
         """The next option, in upper case, which must be one of the known ones; empty at the end."""
-        if self._at >= len(self._args):
+        at = self._end
+        if at >= len(self._args):
             return b""
-        word = self._args[self._at].upper()
-        self._at += 1
-        if word not in known:
-            if word in STREAM_OPTIONS:
+        word = self._args[at].upper()
+        words = known.words(word, self._args, at)
+        self._at, self._end = at + 1, at + words if words else len(self._args)
+        if not known.has(word):
+            if STREAM_OPTIONS.has(word):
                 raise ReplyError(b"ERR %b is a policy of streams, not of groups" % word)
-            if word in GROUP_OPTIONS:
+            if GROUP_OPTIONS.has(word):
                 raise ReplyError(b"ERR %b is a policy of groups: say GROUP name before it" % word)
             raise refusals.syntax()
         if word in self.named:
@@ -48,7 +77,7 @@ class OptionReader:
 
     def value(self) -> bytes:
         """The word behind the option."""
-        if self._at >= len(self._args):
+        if self._at >= self._end:
             raise refusals.syntax()
         self._at += 1
         return self._args[self._at - 1]
@@ -81,7 +110,7 @@ class OptionReader:
         word = self.value()
         if word.upper() == _UNSET:
             return NONE, NONE
-        longest = self._args[self._at] if self._at < len(self._args) else b""
+        longest = self._args[self._at] if self._at < self._end else b""
         self._at += 1
         if arguments.is_integer(word) and arguments.is_integer(longest) and 1 <= int(word) <= int(longest):
             return int(word), int(longest)
@@ -95,7 +124,7 @@ def read_stream_options(settings: StreamSettings, reader: OptionReader) -> None:
             settings.max_length = reader.number(0)
         elif option == b"MAXAGE":
             settings.max_age_ms = reader.number(1)
-        elif option == b"FORWARD":
+        elif option == FORWARD:
             settings.forward = reader.name()
         elif option == b"AT":
             settings.at_field = reader.name()
@@ -126,7 +155,7 @@ def read_group_options(settings: GroupSettings, reader: OptionReader) -> None:
             settings.jitter_percent = reader.bounded(0, 100)
         elif option == b"MAXDELIVER":
             settings.max_deliver = reader.bounded(1, MOST_DELIVERIES)
-        elif option == b"DEADLETTER":
+        elif option == DEAD_LETTER:
             settings.dead_letter = reader.name()
         elif option == b"KEY":
             settings.key_field = reader.name()
@@ -142,3 +171,20 @@ def refuse_group_settings(settings: GroupSettings) -> None:
         raise ReplyError(b"ERR KEY needs ACKWAIT")
     if settings.jitter_percent != NONE and settings.backoff_min_ms == NONE:
         raise ReplyError(b"ERR JITTER needs BACKOFF")
+
+
+# -- keys -------------------------------------------------------------------------------------------------------------
+
+
+def is_of_group(args: list[bytes]) -> bool:
+    """Whether a request sets the policy of a group."""
+    return len(args) > STREAM_AT and args[STREAM_AT].upper() == b"GROUP"
+
+
+def find_keys(args: list[bytes]) -> list[KeyPlace]:
+    """The keys of PENSTOCK.POLICY: the stream, and the target of its entries, or of a group's."""
+    known, option, at = (
+        (GROUP_OPTIONS, DEAD_LETTER, GROUP_AT) if is_of_group(args) else (STREAM_OPTIONS, FORWARD, STREAM_AT)
+    )
+    targets = [place + 1 for place in known.places_of(option, args, at) if not is_unset(args, place)]
+    return [KeyPlace(1, CHANGED.split()), *[KeyPlace(place, TARGET.split()) for place in targets]]

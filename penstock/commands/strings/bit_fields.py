@@ -8,10 +8,16 @@ from penstock.commands.strings.strings import read_part
 from penstock.engine import arguments, refusals
 from penstock.engine.context import Context
 from penstock.engine.table.command_table import command
+from penstock.engine.table.key_place import KeyPlace
+from penstock.engine.table.option_table import OptionTable
 from penstock.errors import ReplyError
 from penstock.protocol import reply
 
 WIDEST: Final = 64  # bits of a signed field; an unsigned one may have one less
+OPTIONS: Final = OptionTable({b"GET": 2, b"SET": 3, b"INCRBY": 3, b"OVERFLOW": 1})
+READERS: Final = (b"GET", b"OVERFLOW")
+_READS: Final = [KeyPlace(1, ["RO", "access"])]
+_CHANGES: Final = [KeyPlace(1, ["RW", "access", "update"])]
 EVERY_BIT: Final = (1 << WIDEST) - 1
 INVALID_TYPE: Final = (
     b"ERR Invalid bitfield type. Use something like i16 u8. Note that u64 is not supported but i64 is."
@@ -84,23 +90,35 @@ def _read(ctx: Context, args: list[bytes]) -> list[Operation]:
     at = 2
     while at < len(args):
         name = args[at].upper()
-        left = len(args) - at - 1
-        if name == b"OVERFLOW" and left >= 1:
+        words = OPTIONS.words(name, args, at)
+        if not words:
+            raise refusals.syntax()
+        if name == b"OVERFLOW":
             overflow = args[at + 1].upper()
             if overflow not in (b"WRAP", b"SAT", b"FAIL"):
                 raise ReplyError(b"ERR Invalid OVERFLOW type specified")
-            at += 2
+            at += words
             continue
-        if not (name == b"GET" and left >= 2) and not (name in (b"SET", b"INCRBY") and left >= 3):
-            raise refusals.syntax()
         signed, width = _field_type(args[at + 1])
         offset = bit_offset(ctx, args[at + 2], width)
         number = 0 if name == b"GET" else arguments.integer(args[at + 3])
         if name == b"SET" and not signed:
             number &= EVERY_BIT  # a negative number is taken as unsigned (Redis 8.6.3)
         operations.append(Operation(name, signed, width, offset, number, overflow))
-        at += 3 if name == b"GET" else 4
+        at += words
     return operations
+
+
+def _find_keys(args: list[bytes]) -> list[KeyPlace]:
+    """The key of BITFIELD, which is only read where every operation is a GET."""
+    at = 2
+    while at < len(args):
+        name = args[at].upper()
+        words = OPTIONS.words(name, args, at)
+        if not words or name not in READERS:
+            return _CHANGES
+        at += words
+    return _READS
 
 
 @command(
@@ -113,6 +131,7 @@ def _read(ctx: Context, args: list[bytes]) -> list[Operation]:
     since="3.2.0",
     flags="write denyoom",
     keys="1 RW access update variable_flags # This command allows both access and modification of the key",
+    find_keys=_find_keys,
     complexity="O(1) for each subcommand specified",
     summary="Reads, sets and increments integers at any bit of the string at a key.",
 )

@@ -9,12 +9,21 @@ from penstock.commands.strings.strings import read_string
 from penstock.engine import arguments, refusals
 from penstock.engine.context import Context
 from penstock.engine.table.command_table import command
+from penstock.engine.table.key_place import KeyPlace
+from penstock.engine.table.option_table import OptionTable
 from penstock.errors import ReplyError
 from penstock.protocol import reply
 from penstock.storage.keyspace import text_of
 
 EXPIRATIONS: Final = (b"EX", b"PX", b"EXAT", b"PXAT")
+SET_OPTIONS: Final = OptionTable(
+    {b"NX": 0, b"XX": 0, b"GET": 0, b"KEEPTTL": 0} | dict.fromkeys((*EXPIRATIONS, *COMPARISONS), 1)
+)
 MOST_KEYS: Final = 2**31 - 1  # in MSETEX
+# What SET does with its key (Redis 8.6.3).
+_SETS: Final = [KeyPlace(1, ["OW", "update"])]
+_SETS_IF: Final = [KeyPlace(1, ["RW", "update"])]
+_GETS_AND_SETS: Final = [KeyPlace(1, ["RW", "access", "update"])]
 
 
 class Options:
@@ -69,23 +78,34 @@ def _read_set(ctx: Context, args: list[bytes]) -> Options:
     at = 3
     while at < len(args):
         option = args[at].upper()
+        words = SET_OPTIONS.words(option, args, at)
+        if not words:
+            raise refusals.syntax()
         if option in EXPIRATIONS:
             if options.keeps or not _read_expiration(options, args, at):
                 raise refusals.syntax()
-            at += 1
         elif option in (b"NX", b"XX") and options.existence in (b"", option):
             options.existence = option
         elif option == b"GET":
             options.gets = True
         elif option == b"KEEPTTL" and not options.expiration:
             options.keeps = True
-        elif _may_compare(options, option) and at + 1 < len(args) and not ctx.hides(option):
-            at += 1
-            options.comparison, options.operand = option, args[at]
+        elif _may_compare(options, option) and not ctx.hides(option):
+            options.comparison, options.operand = option, args[at + 1]
         else:
             raise refusals.syntax()
-        at += 1
+        at += words
     return options
+
+
+def _find_keys(args: list[bytes]) -> list[KeyPlace]:
+    """The key of SET, with the flags that its options give it."""
+    if len(args) == 3:
+        return _SETS
+    options = {args[at].upper() for at in SET_OPTIONS.places(args, 3)}
+    if b"GET" in options:
+        return _GETS_AND_SETS
+    return _SETS if options.isdisjoint(COMPARISONS) else _SETS_IF
 
 
 @command(
@@ -99,6 +119,7 @@ def _read_set(ctx: Context, args: list[bytes]) -> Options:
     since="1.0.0",
     flags="write denyoom",
     keys="1 RW access update variable_flags # RW and ACCESS due to the optional `GET` argument",
+    find_keys=_find_keys,
     history=(
         ("2.6.12", "Added the `EX`, `PX`, `NX` and `XX` options."),
         ("6.0.0", "Added the `KEEPTTL` option."),
@@ -159,13 +180,8 @@ def _may_set(ctx: Context, key: bytes, options: Options) -> bool:
 
 def _without_get(args: list[bytes]) -> list[bytes]:
     """SET as it is logged, without GET. (With PXAT, Redis 8.6.3 logs GET, and so does Penstock.)"""
-    logged = args[:3]
-    compared = False  # whether the word before was IFEQ or another comparison, whose operand may be "get"
-    for word in args[3:]:
-        if compared or word.upper() != b"GET":
-            logged.append(word)
-        compared = not compared and word.upper() in COMPARISONS
-    return logged
+    gets = SET_OPTIONS.places_of(b"GET", args, 3)
+    return [word for at, word in enumerate(args) if at not in gets]
 
 
 def _notify_set(ctx: Context, key: bytes) -> None:

@@ -9,11 +9,14 @@ from penstock.commands.strings.strings import read_string
 from penstock.engine import refusals
 from penstock.engine.context import Context
 from penstock.engine.table.command_table import command
+from penstock.engine.table.key_place import KeyPlace
 from penstock.errors import ReplyError
 from penstock.protocol import reply
 from penstock.storage.keyspace import text_of
 
 COMPARISONS: Final = (b"IFEQ", b"IFNE", b"IFDEQ", b"IFDNE")
+_REMOVES: Final = [KeyPlace(1, ["RM", "delete"])]
+_REMOVES_IF: Final = [KeyPlace(1, ["RW", "delete"])]
 DIGEST_LENGTH: Final = 16  # hexadecimal characters
 
 
@@ -48,6 +51,12 @@ def digest(ctx: Context, args: list[bytes]) -> bytes:
     return reply.null(ctx.resp3) if value is None else reply.bulk(digest_of(value))
 
 
+def _find_keys(args: list[bytes]) -> list[KeyPlace]:
+    """The key of DELEX. A condition anywhere changes its flags (Redis 8.6.3), but not which rights it needs."""
+    has_condition = any(word.upper() in COMPARISONS for word in args[2:])
+    return _REMOVES_IF if has_condition else _REMOVES
+
+
 @command(
     "DELEX",
     "key condition:[IFEQ ifeq-value|IFNE ifne-value|IFDEQ ifdeq-digest:integer|IFDNE ifdne-digest:integer]",
@@ -55,6 +64,7 @@ def digest(ctx: Context, args: list[bytes]) -> bytes:
     since="8.4.0",
     flags="write fast",
     keys="1 RW delete variable_flags",
+    find_keys=_find_keys,
     complexity="O(1) for IFEQ/IFNE, O(N) for IFDEQ/IFDNE where N is the length of the string value.",
     summary="Removes a key, if its string meets a condition.",
 )

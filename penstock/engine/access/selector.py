@@ -118,8 +118,8 @@ class Selector:
         if not self._allows_command(row, request):
             return Denial(Reason.COMMAND, 0)
         if row.keys and not self.all_keys:
-            use = self._catalog.only_key(row)
-            for one in (use,) if use is not None else self._catalog.key_uses(row, request):
+            only = self._catalog.only_key(row)
+            for one in (only,) if only is not None else self._catalog.key_places(row, request):
                 if not self.allows_key(request[one.position], one.reads, one.writes):
                     return Denial(Reason.KEY, one.position)
         if not self.all_channels and row.name in CHANNEL_PLACES:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable
 from typing import Final, TypeAlias
 
 from penstock.engine.context import Context
+from penstock.engine.table.key_place import KeyFinder
 from penstock.engine.table.row import Row
 from penstock.protocol.request_batch import RequestBatch
 
@@ -55,6 +56,7 @@ class Command(Row):
         complexity: str,
         flags: str,
         keys: str,
+        find_keys: KeyFinder | None,
         acl: str,
         tips: str,
         history: tuple[tuple[str, str], ...],
@@ -63,8 +65,8 @@ class Command(Row):
         arity: int,
     ) -> None:
         super().__init__(
-            name, syntax, group, since, summary, complexity, flags, keys, acl, tips, history, doc_flags, deprecated,
-            arity, handler is None,
+            name, syntax, group, since, summary, complexity, flags, keys, find_keys, acl, tips, history, doc_flags,
+            deprecated, arity, handler is None,
         )  # fmt: skip
         self.handler = handler
         self.batch_handler: BatchHandler | None = None
@@ -76,7 +78,8 @@ class Command(Row):
         """The same command as a server knows it that has not all of it."""
         row = Command(
             self.name, self.syntax, self.handler, self.group, self.since, self.summary, self.complexity,
-            " ".join(self.flags), self.keys, self.acl, self.tips, history, self.doc_flags, self.deprecated, self.arity,
+            " ".join(self.flags), self.keys, self.find_keys, self.acl, self.tips, history, self.doc_flags,
+            self.deprecated, self.arity,
         )  # fmt: skip
         row.batch_handler, row.replay_handler = self.batch_handler, self.replay_handler
         row.batch_shape = self.batch_shape
@@ -103,6 +106,7 @@ def command(
     complexity: str = "O(1)",
     flags: str = "",
     keys: str = "",
+    find_keys: KeyFinder | None = None,
     acl: str = "",
     tips: str = "",
     history: tuple[tuple[str, str], ...] = (),
@@ -110,13 +114,16 @@ def command(
     deprecated: tuple[str, str] | None = None,
     arity: int = 0,
 ) -> Callable[[Handler], Handler]:
-    """Declare the function below as the command `name` ("XACK", "XGROUP|CREATE")."""
+    """Declare the function below as the command `name` ("XACK", "XGROUP|CREATE").
+
+    keys: as key_specs.py has it, for COMMAND INFO. find_keys: finds them instead where `keys` does not say enough.
+    """
 
     def declare(handler: Handler) -> Handler:
         DECLARED.append(
             Command(
-                name, syntax, handler, group, since, summary, complexity, flags, keys, acl, tips, history, doc_flags,
-                deprecated, arity,
+                name, syntax, handler, group, since, summary, complexity, flags, keys, find_keys, acl, tips, history,
+                doc_flags, deprecated, arity,
             )
         )  # fmt: skip
         return handler
@@ -154,7 +161,7 @@ def container(
     acl: str = "",
 ) -> None:
     """Declare a command that is nothing without its subcommands (XGROUP)."""
-    DECLARED.append(Command(name, "", None, group, since, summary, complexity, "", "", acl, "", (), "", None, -2))
+    DECLARED.append(Command(name, "", None, group, since, summary, complexity, "", "", None, acl, "", (), "", None, -2))
 
 
 def build(rows: Iterable[Command]) -> dict[bytes, Command]:

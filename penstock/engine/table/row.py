@@ -3,6 +3,7 @@
 from typing import Final
 
 from penstock.engine.table import command_syntax as grammar
+from penstock.engine.table.key_place import KeyFinder
 from penstock.protocol.request_batch import REQUESTS
 
 TRANSACTIONS: Final = "transactions"
@@ -21,8 +22,8 @@ class Row:
 
     __slots__ = (
         "acl", "arity", "batch_shape", "complexity", "denyoom", "deprecated", "described", "doc_flags", "fast",
-        "flags", "group", "hidden", "history", "is_container", "keys", "keys_move", "label", "least_words", "loading",
-        "most_words", "name", "no_auth", "no_multi", "ordinary", "pubsub", "since", "subcommands", "summary",
+        "find_keys", "flags", "group", "hidden", "history", "is_container", "keys", "keys_move", "label", "least_words",
+        "loading", "most_words", "name", "no_auth", "no_multi", "ordinary", "pubsub", "since", "subcommands", "summary",
         "syntax", "tips", "title", "transactional", "write",
     )  # fmt: skip
 
@@ -36,6 +37,7 @@ class Row:
         complexity: str,
         flags: str,
         keys: str,
+        find_keys: KeyFinder | None,
         acl: str,
         tips: str,
         history: tuple[tuple[str, str], ...],
@@ -54,6 +56,7 @@ class Row:
         self.complexity = complexity
         self.flags = frozenset(flags.split())
         self.keys = keys
+        self.find_keys = find_keys  # where keys, or what is done with them, depend on the request's options
         self.keys_move = "movablekeys" in self.flags  # other words of the request say where they are
         self.acl = acl  # categories beyond those that follow from flags and group
         self.tips = tips

@@ -6,7 +6,7 @@ whatever may have been meant as one is hidden.
 
 from typing import Final
 
-from penstock.engine.table.key_specs import MIGRATE_OPTIONS, MIGRATE_SECRETS
+from penstock.engine import migrating
 
 HIDDEN: Final = b"(redacted)"
 SECRET_DIRECTIVES: Final = frozenset({
@@ -55,23 +55,23 @@ def _hello(request: list[bytes]) -> list[bytes]:
 def _migrate(request: list[bytes]) -> list[bytes]:
     """The words that MIGRATE takes for a user and a password; where an option is none, all that is behind an AUTH."""
     shown = list(request)
-    at = MIGRATE_OPTIONS
+    at = migrating.OPTIONS_AT
     while at < len(request):
         option = request[at].upper()
-        if option == b"KEYS":
+        words = migrating.OPTIONS.words(option, request, at)
+        if option == migrating.KEYS:
             break
-        secrets = MIGRATE_SECRETS.get(option, 0)
-        if not secrets and option not in (b"COPY", b"REPLACE"):
+        if not words:
             return _behind_auth(shown, at)
-        for place in range(at + 1, min(at + 1 + secrets, len(request))):
-            shown[place] = HIDDEN
-        at += 1 + secrets
+        if option in migrating.SECRETS:
+            shown[at + 1 : at + words] = [HIDDEN] * (words - 1)
+        at += words
     return shown
 
 
 def _behind_auth(shown: list[bytes], at: int) -> list[bytes]:
     for place in range(at, len(shown)):
-        if shown[place].upper() in MIGRATE_SECRETS:
+        if shown[place].upper() in migrating.SECRETS:
             return _hidden_from(shown, place + 1)
     return shown
 

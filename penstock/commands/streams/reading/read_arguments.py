@@ -4,12 +4,21 @@ from typing import Final
 
 from penstock.engine import arguments, refusals
 from penstock.engine.context import Context
+from penstock.engine.table.key_place import KeyPlace
+from penstock.engine.table.option_table import OptionTable
 from penstock.errors import ReplyError
 from penstock.native.build import IS_COMPILED
 
 UNLIMITED: Final = 2**63  # COUNT, MAXCOUNT or MAXSIZE not given
 NOT_GIVEN: Final = -1
 MAX_INT64: Final = 2**63 - 1
+STREAMS_AT: Final = 1  # where STREAMS is at the earliest
+GROUP_STREAMS_AT: Final = 4  # likewise, behind GROUP
+KEY_FLAGS: Final = "RO access"
+STREAMS: Final = b"STREAMS"  # the last option: keys and ids follow
+OPTIONS: Final = OptionTable({
+    b"BLOCK": 1, b"CLAIM": 1, b"COUNT": 1, b"GROUP": 2, b"MAXCOUNT": 1, b"MAXSIZE": 1, b"NOACK": 0, STREAMS: 1,
+})  # fmt: skip
 LONGEST_KEPT_MS: Final = 2**61  # arguments with a longer BLOCK are not reused: it may be out of range the next time
 
 
@@ -70,43 +79,39 @@ def _are_equal(args: list[bytes], known: list[bytes]) -> bool:
 def read(ctx: Context, args: list[bytes], by_group: bool) -> ReadArguments:
     """Read the arguments of a request; ReplyError with Redis's text. `by_group`: XREADGROUP, else XREAD."""
     options = ReadArguments()
-    last = len(args) - 1
     at = 1
-    while at <= last:
+    while at < len(args):
         word = args[at].upper()
-        follows = last - at
-        if word == b"STREAMS" and follows:
+        words = OPTIONS.words(word, args, at)
+        if not words:
+            raise refusals.syntax()
+        if word == STREAMS:
             break
-        if word == b"COUNT" and follows:
+        if word == b"COUNT":
             options.count = arguments.integer(args[at + 1])
             if options.count <= 0:
                 options.count = UNLIMITED
-            at += 1
-        elif word == b"BLOCK" and follows:
+        elif word == b"BLOCK":
             options.block_ms = timeout_ms(args[at + 1], ctx.now_ms)
-            at += 1
-        elif word in (b"MAXCOUNT", b"MAXSIZE") and follows and not ctx.hides(word):
+        elif word in (b"MAXCOUNT", b"MAXSIZE") and not ctx.hides(word):
             _read_budget(options, word, args[at + 1])
-            at += 1
-        elif word == b"GROUP" and follows >= 2:
+        elif word == b"GROUP":
             _refuse_outside_group(by_group, word)
             options.group, options.consumer = args[at + 1], args[at + 2]
-            at += 2
         elif word == b"NOACK":
             _refuse_outside_group(by_group, word)
             options.no_ack = True
-        elif word == b"CLAIM" and follows and not ctx.hides(word):
+        elif word == b"CLAIM" and not ctx.hides(word):
             _refuse_outside_group(by_group, word)
             options.claim_ms = arguments.integer_or(
                 args[at + 1], b"ERR min-idle-time is not an integer or out of range"
             )
             if options.claim_ms < 0:
                 raise ReplyError(b"ERR min-idle-time must be a positive integer")
-            at += 1
         else:
             raise refusals.syntax()
-        at += 1
-    if at > last:
+        at += words
+    if at >= len(args):
         raise refusals.syntax()
     _read_streams(ctx, options, args, at + 1, by_group)
     if options.max_count < options.count < UNLIMITED:
@@ -116,6 +121,25 @@ def read(ctx: Context, args: list[bytes], by_group: bool) -> ReadArguments:
     unbounded = options.max_count == options.max_size == UNLIMITED
     options.is_plain = options.ids == [b">"] and by_group and options.claim_ms == NOT_GIVEN and unbounded
     return options
+
+
+def find_keys(args: list[bytes]) -> list[KeyPlace]:
+    """The streams of an XREAD."""
+    return _find_keys(args, STREAMS_AT)
+
+
+def find_keys_by_group(args: list[bytes]) -> list[KeyPlace]:
+    """The streams of an XREADGROUP."""
+    return _find_keys(args, GROUP_STREAMS_AT)
+
+
+def _find_keys(args: list[bytes], least: int) -> list[KeyPlace]:
+    """What STREAMS names. Before `least` it names nothing: the handler refuses such a request, too."""
+    places = OPTIONS.places_of(STREAMS, args, 1)
+    if not places or places[0] < least:
+        return []
+    first = places[0] + 1
+    return [KeyPlace(at, KEY_FLAGS.split()) for at in range(first, first + (len(args) - first) // 2)]
 
 
 def _refuse_outside_group(by_group: bool, word: bytes) -> None:

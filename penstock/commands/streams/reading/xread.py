@@ -98,7 +98,8 @@ def streams_reply(served: list[tuple[bytes, bytes]], resp3: bool) -> bytes:
     group="stream",
     since="5.0.0",
     flags="readonly blocking movablekeys",
-    keys="STREAMS@1..half RO access",
+    keys=f"STREAMS@{read_arguments.STREAMS_AT}..half {read_arguments.KEY_FLAGS}",
+    find_keys=read_arguments.find_keys,
     complexity="",
     summary="Reads entries after given ids from several streams; can block until there are some.",
 )

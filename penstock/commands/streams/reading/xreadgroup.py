@@ -38,7 +38,8 @@ _MEANINGLESS: Final = (
     group="stream",
     since="5.0.0",
     flags="write blocking movablekeys",
-    keys="STREAMS@4..half RO access",
+    keys=f"STREAMS@{read_arguments.GROUP_STREAMS_AT}..half {read_arguments.KEY_FLAGS}",
+    find_keys=read_arguments.find_keys_by_group,
     complexity=(
         "For each stream mentioned: O(M) with M being the number of elements returned. If M is "
         "constant (e.g. always asking for the first 10 elements with COUNT), you can consider it "
