@@ -58,11 +58,11 @@ def _leaves(rows: Iterable[Row]) -> list[Row]:
 
 def _line(row: Row) -> str:
     words = f"{row.name.replace('|', ' ')} {argument_tree.shown(command_syntax.parse(row.syntax))}".rstrip()
-    notes = f"Since {'Penstock ' if row.name.startswith(OWN_PREFIX) else ''}{row.since}."
-    if row.deprecated is not None:
-        since, instead = row.deprecated
+    notes = f"Since {'Penstock ' if row.name.startswith(OWN_PREFIX) else ''}{row.declared.since}."
+    if row.declared.deprecated is not None:
+        since, instead = row.declared.deprecated
         notes += f" Deprecated since {since} (instead: {instead})."
-    return f"- `{words}`\n  {row.summary} {notes}\n"
+    return f"- `{words}`\n  {row.declared.summary} {notes}\n"
 
 
 def main(options: list[str]) -> int:

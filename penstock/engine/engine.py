@@ -55,8 +55,6 @@ TOGETHER_US: Final = 1000  # for requests of a batch that are run in a row
 NONE_LEFT: Final[list[RequestBatch]] = []
 FREED_AT_ONCE_US: Final = 2_000  # of what deleted values left: time budget for freeing, per tick
 FREED_EVERY_MS: Final = 10
-# They show themselves, before the requests of the script (commands/scripting).
-SHOWN_FIRST: Final = frozenset(("EVAL", "EVAL_RO", "EVALSHA", "EVALSHA_RO", "FCALL", "FCALL_RO"))
 
 
 class Engine(EngineState):
@@ -433,9 +431,12 @@ class Engine(EngineState):
         return 1, answer if answer.startswith(b"-") else b""
 
     def _note_request(self, ctx: Context, row: Row, request: list[bytes], is_blocked: bool) -> None:
-        """A request was run, or waits: show it to monitors, remember the keys that it read (CLIENT TRACKING)."""
+        """A request was run, or waits: show it to monitors, remember the keys that it read (CLIENT TRACKING).
+
+        What runs a script shows itself, before the requests of the script (commands/scripting).
+        """
         is_late = is_blocked and row.name == "EXEC"  # it is shown when it is over
-        if self.state & MONITORED and ctx.attempt is None and not is_late and row.name not in SHOWN_FIRST:
+        if self.state & MONITORED and ctx.attempt is None and not is_late and not row.runs_script:
             self.show_to_monitors(ctx, row, request)
         if self.state & TRACKED:
             self.tracking.note_read(ctx.session, row, request, self.outgoing)

@@ -74,13 +74,13 @@ class EngineState:
 
     __slots__ = (
         "_has_system_time", "_holds_writes", "_loading", "_paused_until_ms", "_trouble", "access", "active_expiry",
-        "blocking", "chance", "clock", "cluster", "compatibility", "context", "copies", "effects", "ended_us",
-        "expiry_is_behind", "heeds_changes", "hot_keys", "identity", "keyspace", "latency", "lazy_free", "memory",
-        "migrator", "monitors", "next_session_id", "notified", "outgoing", "pauses_all", "persistence", "policies",
-        "postponed", "replication", "rows", "scripts", "sessions", "set_limits", "settings", "slow_log",
+        "blocking", "chance", "clock", "cluster", "compatibility", "context", "copies", "descriptions", "effects",
+        "ended_us", "expiry_is_behind", "heeds_changes", "hot_keys", "identity", "keyspace", "latency", "lazy_free",
+        "memory", "migrator", "monitors", "next_session_id", "notified", "outgoing", "pauses_all", "persistence",
+        "policies", "postponed", "replication", "rows", "scripts", "sessions", "set_limits", "settings", "slow_log",
         "small_hash_bytes", "small_hash_fields", "small_zset_bytes", "small_zset_members", "state", "statistics",
-        "stream_limits", "subscriptions", "sync_waiting", "to_close", "tracking", "wanted_rewrite",
-        "wanted_shutdown", "watchers",
+        "stream_limits", "subscriptions", "sync_waiting", "to_close", "tracking", "wanted_rewrite", "wanted_shutdown",
+        "watchers",
     )  # fmt: skip
 
     context: Context  # the one of requests that are handled one after the other; a script has its own
@@ -103,6 +103,7 @@ class EngineState:
         self._has_system_time = type(clock) is SystemClock
         self.chance = chance
         self.rows = rows
+        self.descriptions: dict[str, bytes] = {}  # what COMMAND and COMMAND DOCS say of all commands
         self.cluster: SlotRules | None = None
         if settings.yes("cluster-enabled"):
             settings.force("databases", "1")

@@ -1,7 +1,5 @@
 """The gate: whether a request may be run or queued, asked where a bit of state.py says that there is a doubt."""
 
-from typing import Final
-
 from penstock.engine import intents, protected_commands, refusals
 from penstock.engine.engine_state import EngineState
 from penstock.engine.replication.replication import MASTER_DOWN
@@ -9,8 +7,6 @@ from penstock.engine.session import Session
 from penstock.engine.state import FOLLOWING, NEEDS_REPLICAS, RESTRICTED
 from penstock.engine.table.row import Row
 from penstock.errors import ReplyError
-
-REPLICA_MAY: Final = frozenset(["REPLCONF", "PING", "QUIT", "PSYNC", "SYNC"])  # ask, once it is attached
 
 
 def admit(engine: EngineState, session: Session, row: Row, request: list[bytes]) -> None:
@@ -46,7 +42,7 @@ def admit(engine: EngineState, session: Session, row: Row, request: list[bytes])
         is_hard = row.name != "SHUTDOWN" or b"NOSAVE" in [word.upper() for word in request[1:]]
         if "allow_busy" not in row.flags or not is_hard:
             raise ReplyError(engine.scripts.busy_text())
-    if session.is_replica and row.name not in REPLICA_MAY:
+    if session.is_replica and not row.for_replicas:
         session.closing = True
         raise ReplyError(b"ERR Replica can't interact with the keyspace")
     if session.monitors and (row.write or "readonly" in row.flags):

@@ -4,14 +4,11 @@ A script with a shebang, and a function, count by their flags: without `no-write
 """
 
 from collections.abc import Callable
-from typing import Final, TypeAlias
+from typing import TypeAlias
 
 from penstock.engine.engine_state import EngineState
 from penstock.engine.session import Session
 from penstock.engine.table.row import Row
-
-RUN_SCRIPTS: Final = frozenset(["EVAL", "EVAL_RO", "EVALSHA", "EVALSHA_RO", "FCALL", "FCALL_RO"])
-MAY_SPREAD: Final = frozenset(["EVAL", "EVALSHA", "FCALL", "PFCOUNT", "PUBLISH", "SPUBLISH"])
 
 Question: TypeAlias = Callable[[EngineState, Row, list[bytes]], bool]
 
@@ -41,7 +38,7 @@ def _any(engine: EngineState, session: Session, row: Row, request: list[bytes], 
     if row.name != "EXEC":
         return question(engine, row, request)
     for queued, batch in session.queue or ():
-        for at in range(batch.count if queued.name in RUN_SCRIPTS else 1):  # of others, the words do not matter
+        for at in range(batch.count if queued.runs_script else 1):  # of others, the words do not matter
             if question(engine, queued, batch.request(at)):
                 return True
     return False
@@ -54,7 +51,7 @@ def _writes(engine: EngineState, row: Row, request: list[bytes]) -> bool:
 
 def _spreads(engine: EngineState, row: Row, request: list[bytes]) -> bool:
     flags = _script_flags(engine, row, request)
-    return row.write or row.name in MAY_SPREAD if flags is None else b"no-writes" not in flags
+    return row.write or row.spreads if flags is None else b"no-writes" not in flags
 
 
 def _needs_memory(engine: EngineState, row: Row, request: list[bytes]) -> bool:
@@ -69,4 +66,4 @@ def _needs_master(engine: EngineState, row: Row, request: list[bytes]) -> bool:
 
 def _script_flags(engine: EngineState, row: Row, request: list[bytes]) -> frozenset[bytes] | None:
     """The flags of what a request runs; None where it runs no script, or one without flags."""
-    return engine.scripts.flags_of(row.name, request[1]) if row.name in RUN_SCRIPTS else None
+    return engine.scripts.flags_of(row, request[1]) if row.runs_script else None

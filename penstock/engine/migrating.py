@@ -1,13 +1,6 @@
 """How the engine sends requests to another server (MIGRATE), while everybody waits, as in Redis."""
 
-from typing import Final, Protocol
-
-from penstock.engine.table.option_table import OptionTable
-
-OPTIONS_AT: Final = 6  # where MIGRATE's options begin
-KEYS: Final = b"KEYS"  # its last option: keys follow, to the request's end
-SECRETS: Final = {b"AUTH": 1, b"AUTH2": 2}  # its options whose words are not shown, and how many those are
-OPTIONS: Final = OptionTable({b"COPY": 0, b"REPLACE": 0, KEYS: 0} | SECRETS)
+from typing import Protocol
 
 
 class TargetError(Exception):

@@ -8,9 +8,6 @@ from penstock.engine.table.row import Row
 from penstock.errors import ReplyError
 
 LOCAL_ADDRESSES: Final = ("127.", "[::1]:", "::1")
-PROTECTED: Final = {
-    "DEBUG": "debug", "MODULE|LOAD": "module", "MODULE|LOADEX": "module", "MODULE|UNLOAD": "module",
-}  # fmt: skip
 REFUSAL: Final = (
     'ERR %s command not allowed. If the enable-%s-command option is set to "local", you can run it from a local'
     " connection, otherwise you need to set this option in the configuration file, and then restart the server."
@@ -29,6 +26,6 @@ def allows(setting: str, session: Session) -> bool:
 
 def require_allowed(settings: Settings, session: Session, row: Row) -> None:
     """Refuse a protected command."""
-    kind = PROTECTED.get(row.name)
-    if kind is not None and not allows(settings.text(f"enable-{kind}-command"), session):
+    kind = row.guarded_by
+    if kind and not allows(settings.text(f"enable-{kind}-command"), session):
         raise ReplyError((REFUSAL % (kind.upper(), kind)).encode())

@@ -3,8 +3,7 @@
 from pathlib import Path
 
 from penstock.commands import registry
-from penstock.engine.table.command_table import build
-from penstock.engine.table.row import Row
+from penstock.engine.table.command_table import Command, build
 from tests.commands.test_table import bare, row
 from tools import command_reference
 from tools.command_reference import page
@@ -31,7 +30,7 @@ def test_subcommands_stand_for_their_container() -> None:
 
 
 def test_a_deprecated_command_says_what_to_use() -> None:
-    old: Row = row("XOLD")
-    old.deprecated = ("6.2.0", "`XNEW`")
+    new = row("XOLD")
+    old = Command(new.declared._replace(deprecated=("6.2.0", "`XNEW`")), new.handler)
 
     assert "Since 5.0.0. Deprecated since 6.2.0 (instead: `XNEW`)." in page([old])

@@ -6,6 +6,7 @@ from penstock.engine.context import Context
 from penstock.engine.table import command_table, key_specs
 from penstock.engine.table.acl_categories import categories
 from penstock.engine.table.command_table import Command
+from penstock.engine.table.row import Declaration
 
 
 def no_reply(ctx: Context, args: list[bytes]) -> bytes:
@@ -18,14 +19,17 @@ def row(
     """A declared row; `given` are flags, keys and acl."""
     declared = {"flags": "", "keys": "", "acl": "", **given}
     return Command(
-        name, syntax, no_reply, group, "5.0.0", "Says something.", "O(1)", declared["flags"], declared["keys"],
-        None, declared["acl"], "", (), "", None, arity,
+        Declaration(
+            name, syntax, group, "5.0.0", "Says something.", "O(1)", declared["flags"], declared["keys"],
+            acl=declared["acl"], arity=arity,
+        ),
+        no_reply,
     )  # fmt: skip
 
 
 def bare(name: str) -> Command:
     """A container's row."""
-    return Command(name, "", None, "stream", "5.0.0", "Holds.", "", "", "", None, "", "", (), "", None, -2)
+    return Command(Declaration(name, "", "stream", "5.0.0", "Holds.", "", arity=-2), None)
 
 
 CATEGORIES = {

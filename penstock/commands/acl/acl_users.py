@@ -7,6 +7,7 @@ from penstock.engine.access import users
 from penstock.engine.access.selector import Selector
 from penstock.engine.context import Context
 from penstock.engine.table.command_table import command, container
+from penstock.engine.telemetry import redaction
 from penstock.errors import ReplyError
 from penstock.protocol import reply
 
@@ -69,6 +70,7 @@ def acl_list(ctx: Context, args: list[bytes]) -> bytes:
             ),
         ),
     ),
+    hide=redaction.subcommand_arguments_hidden,
     summary="Describes a user.",
 )
 def acl_getuser(ctx: Context, args: list[bytes]) -> bytes:
@@ -108,6 +110,7 @@ def _rights(selector: Selector) -> list[tuple[bytes, bytes]]:
         ("6.2.0", "Added Pub/Sub channel patterns."),
         ("7.0.0", "Added selectors and key based permissions."),
     ),
+    hide=redaction.subcommand_arguments_hidden,
     summary="Creates a user, or changes its rules.",
 )
 def acl_setuser(ctx: Context, args: list[bytes]) -> bytes:
@@ -124,6 +127,7 @@ def acl_setuser(ctx: Context, args: list[bytes]) -> bytes:
     flags="admin noscript loading stale",
     tips="request_policy:all_nodes response_policy:all_succeeded",
     complexity="O(1) amortized time considering the typical user.",
+    hide=redaction.subcommand_arguments_hidden,
     summary="Removes users, and closes their connections.",
 )
 def acl_deluser(ctx: Context, args: list[bytes]) -> bytes:

@@ -9,6 +9,7 @@ from penstock.engine.context import Context
 from penstock.engine.session import NO_FIELDSETS
 from penstock.engine.state import SUBSCRIBED
 from penstock.engine.table.command_table import command
+from penstock.engine.telemetry import redaction
 from penstock.errors import ReplyError
 from penstock.protocol import reply
 
@@ -22,6 +23,24 @@ NO_LOGIN: Final = (
 
 
 # -- HELLO ------------------------------------------------------------------------------------------------------------
+
+
+def _without_secrets(request: list[bytes]) -> list[bytes]:
+    """The words that HELLO takes for a user and a password; where it takes none, all that is behind an AUTH."""
+    shown = list(request)
+    at = 2
+    if len(request) > 1 and request[1] not in (b"2", b"3"):
+        return redaction.hidden_behind_auth(shown, 1)
+    while at < len(request):
+        option = request[at].upper()
+        if option == b"AUTH" and at + 2 < len(request):
+            shown[at + 1] = shown[at + 2] = redaction.HIDDEN
+            at += 3
+        elif option == b"SETNAME" and at + 1 < len(request):
+            at += 2
+        else:
+            return redaction.hidden_behind_auth(shown, 2)
+    return shown
 
 
 @command(
@@ -39,6 +58,7 @@ NO_LOGIN: Final = (
             ),
         ),
     ),
+    hide=_without_secrets,
     summary="Chooses the protocol version; can also authenticate and name the connection.",
 )
 def hello(ctx: Context, args: list[bytes]) -> bytes:
@@ -95,6 +115,7 @@ def hello(ctx: Context, args: list[bytes]) -> bytes:
     flags="noscript loading stale fast no_auth allow_busy",
     complexity="O(N) where N is the number of passwords defined for the user",
     history=(("6.0.0", "Added ACL style (username and password)."),),
+    hide=redaction.arguments_hidden,
     summary="Authenticates the connection.",
 )
 def auth(ctx: Context, args: list[bytes]) -> bytes:
@@ -127,6 +148,7 @@ def log_in(ctx: Context, name: bytes, password: bytes) -> None:
     since="1.0.0",
     flags="fast",
     tips="request_policy:all_shards response_policy:all_succeeded",
+    traits="for_replicas touches_nothing while_subscribed",
     summary="Returns PONG, or its argument.",
 )
 def ping(ctx: Context, args: list[bytes]) -> bytes:
@@ -181,6 +203,7 @@ def select(ctx: Context, args: list[bytes]) -> bytes:
     flags="noscript loading stale fast no_auth allow_busy",
     arity=-1,
     deprecated=("7.2.0", "just closing the connection"),
+    traits="for_replicas never_queued while_subscribed",
     summary="Closes the connection.",
 )
 def quit_(ctx: Context, args: list[bytes]) -> bytes:
@@ -193,6 +216,7 @@ def quit_(ctx: Context, args: list[bytes]) -> bytes:
     group="connection",
     since="6.2.0",
     flags="noscript loading stale fast no_auth allow_busy",
+    traits="never_queued while_subscribed",
     summary="Resets the connection to its initial state.",
 )
 def reset(ctx: Context, args: list[bytes]) -> bytes:

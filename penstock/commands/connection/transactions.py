@@ -12,6 +12,7 @@ from penstock.protocol import reply
     group="transactions",
     since="1.2.0",
     flags="noscript loading stale fast allow_busy",
+    traits="never_queued",
     summary="Starts a transaction: the following requests are queued.",
 )
 def multi(ctx: Context, args: list[bytes]) -> bytes:
@@ -28,6 +29,7 @@ def multi(ctx: Context, args: list[bytes]) -> bytes:
     group="transactions",
     since="1.2.0",
     flags="noscript loading stale skip_slowlog",
+    traits="never_queued",
     complexity="Depends on commands in the transaction",
     summary="Runs the queued requests as one unit, without requests of other clients between them.",
 )
@@ -77,6 +79,7 @@ def _watches_overdue(ctx: Context) -> bool:
     group="transactions",
     since="2.0.0",
     flags="noscript loading stale fast allow_busy",
+    traits="never_queued",
     complexity="O(N), when N is the number of queued commands",
     summary="Discards the queued requests.",
 )
@@ -101,6 +104,7 @@ def _leave(ctx: Context, session: Session) -> None:
     since="2.2.0",
     flags="noscript loading stale fast allow_busy",
     keys="1..-1 RO",
+    traits="never_queued",
     complexity="O(1) for every key.",
     summary="Makes the next EXEC run nothing if one of these keys is changed before it.",
 )

@@ -27,6 +27,7 @@ HIGHEST_FREQUENCY: Final = 255
     flags="readonly",
     keys="1 RO access",
     tips="nondeterministic_output",
+    traits="only_looks",
     complexity=(
         "O(1) to access the key and additional O(N*M) to serialize it, where N is the number of "
         "Redis objects composing the value and M their average size. For small string values the "

@@ -171,6 +171,7 @@ def tell_expiry(ctx: Context, key: bytes) -> None:
     keys="1 RO access",
     tips="nondeterministic_output",
     history=(("2.8.0", "Added the -2 reply."),),
+    traits="only_looks",
     summary="Returns in how many seconds a key expires; -1: never, -2: no such key.",
 )
 def ttl(ctx: Context, args: list[bytes]) -> bytes:
@@ -186,6 +187,7 @@ def ttl(ctx: Context, args: list[bytes]) -> bytes:
     keys="1 RO access",
     tips="nondeterministic_output",
     history=(("2.8.0", "Added the -2 reply."),),
+    traits="only_looks",
     summary="Returns in how many milliseconds a key expires; -1: never, -2: no such key.",
 )
 def pttl(ctx: Context, args: list[bytes]) -> bytes:
@@ -199,6 +201,7 @@ def pttl(ctx: Context, args: list[bytes]) -> bytes:
     since="7.0.0",
     flags="readonly fast",
     keys="1 RO access",
+    traits="only_looks",
     summary="Returns the unix time in seconds at which a key expires; -1: never, -2: no such key.",
 )
 def expiretime(ctx: Context, args: list[bytes]) -> bytes:
@@ -212,6 +215,7 @@ def expiretime(ctx: Context, args: list[bytes]) -> bytes:
     since="7.0.0",
     flags="readonly fast",
     keys="1 RO access",
+    traits="only_looks",
     summary="Returns the unix time in milliseconds at which a key expires; -1: never, -2: no such key.",
 )
 def pexpiretime(ctx: Context, args: list[bytes]) -> bytes:

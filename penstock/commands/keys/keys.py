@@ -100,6 +100,7 @@ def _count(ctx: Context, keys: list[bytes]) -> int:
     since="1.0.0",
     flags="readonly fast",
     keys="1 RO",
+    traits="only_looks",
     summary="Returns the type of the value at a key.",
 )
 def type_(ctx: Context, args: list[bytes]) -> bytes:

@@ -3,11 +3,13 @@
 from typing import Final
 
 from penstock.commands.keys import payloads
-from penstock.engine import arguments, migrating, refusals
+from penstock.engine import arguments, refusals
 from penstock.engine.context import Context
 from penstock.engine.migrating import TargetError
 from penstock.engine.table.command_table import command
 from penstock.engine.table.key_place import KeyPlace
+from penstock.engine.table.option_table import OptionTable
+from penstock.engine.telemetry import redaction
 from penstock.errors import ReplyError
 from penstock.protocol import reply
 from penstock.storage.types.hashes import Hash
@@ -23,6 +25,11 @@ FAILURES: Final = {
 NO_KEY: Final = b"+NOKEY\r\n"
 KEY_NOT_EMPTY: Final = b"ERR When using MIGRATE KEYS option, the key argument must be set to the empty string"
 
+OPTIONS_AT: Final = 6  # where the options begin
+KEYS: Final = b"KEYS"  # the last option: keys follow, to the request's end
+SECRETS: Final = {b"AUTH": 1, b"AUTH2": 2}  # options whose words are not shown, and how many those are
+OPTIONS: Final = OptionTable({b"COPY": 0, b"REPLACE": 0, KEYS: 0} | SECRETS)
+
 
 class Options:
     """What follows the timeout. login: AUTH and its words."""
@@ -34,17 +41,17 @@ class Options:
         self.replaces = False
         self.login: list[bytes] = []
         self.keys = [args[KEY_AT]]
-        at = migrating.OPTIONS_AT
+        at = OPTIONS_AT
         while at < len(args):
             option = args[at].upper()
-            words = migrating.OPTIONS.words(option, args, at)
+            words = OPTIONS.words(option, args, at)
             if not words:
                 raise refusals.syntax()
             if option == b"COPY":
                 self.copies = True
             elif option == b"REPLACE":
                 self.replaces = True
-            elif option in migrating.SECRETS:
+            elif option in SECRETS:
                 self.login = [b"AUTH", *args[at + 1 : at + words]]
             else:
                 if args[KEY_AT]:
@@ -57,10 +64,27 @@ class Options:
 def _find_keys(args: list[bytes]) -> list[KeyPlace]:
     """The keys of MIGRATE: none if both ways name some; KEYS as the last word counts as none (Redis 8.6.3)."""
     places = range(KEY_AT, KEY_AT + 1)
-    lists = migrating.OPTIONS.places_of(migrating.KEYS, args, migrating.OPTIONS_AT)
+    lists = OPTIONS.places_of(KEYS, args, OPTIONS_AT)
     if lists and lists[0] + 1 < len(args):
         places = range(lists[0] + 1, len(args)) if not args[KEY_AT] else range(0)
     return [KeyPlace(at, MOVED.split()) for at in places]
+
+
+def _without_secrets(request: list[bytes]) -> list[bytes]:
+    """The words that MIGRATE takes for a user and a password; where an option is none, all that is behind an AUTH."""
+    shown = list(request)
+    at = OPTIONS_AT
+    while at < len(request):
+        option = request[at].upper()
+        words = OPTIONS.words(option, request, at)
+        if option == KEYS:
+            break
+        if not words:
+            return redaction.hidden_behind_auth(shown, at)
+        if option in SECRETS:
+            shown[at + 1 : at + words] = [redaction.HIDDEN] * (words - 1)
+        at += words
+    return shown
 
 
 @command(
@@ -86,6 +110,7 @@ def _find_keys(args: list[bytes]) -> list[KeyPlace]:
         ("4.0.7", "Added the `AUTH` option."),
         ("6.0.0", "Added the `AUTH2` option."),
     ),
+    hide=_without_secrets,
     summary="Moves keys to another server, which RESTOREs them.",
     arity=-6,
 )

@@ -43,6 +43,7 @@ def _look(ctx: Context, key: bytes) -> Value | None:
     flags="readonly",
     keys="2 RO",
     tips="nondeterministic_output",
+    traits="only_looks",
     summary="Returns the encoding of a value, as Redis names it.",
 )
 def encoding(ctx: Context, args: list[bytes]) -> bytes:
@@ -74,6 +75,7 @@ def encoding_of(key: bytes, value: Value) -> bytes:
     flags="readonly",
     keys="2 RO",
     tips="nondeterministic_output",
+    traits="only_looks",
     summary="Returns how often a key is used, from 0 to 255, if maxmemory-policy is an LFU policy.",
 )
 def freq(ctx: Context, args: list[bytes]) -> bytes:
@@ -96,6 +98,7 @@ def freq(ctx: Context, args: list[bytes]) -> bytes:
     flags="readonly",
     keys="2 RO",
     tips="nondeterministic_output",
+    traits="only_looks",
     summary="Returns the seconds since the last use of a key, if maxmemory-policy is an LRU or LRM policy.",
 )
 def idletime(ctx: Context, args: list[bytes]) -> bytes:
@@ -119,6 +122,7 @@ def idletime(ctx: Context, args: list[bytes]) -> bytes:
     flags="readonly",
     keys="2 RO",
     tips="nondeterministic_output",
+    traits="only_looks",
     summary="Returns 1 for any value, as Redis does.",
 )
 def refcount(ctx: Context, args: list[bytes]) -> bytes:

@@ -34,6 +34,8 @@ HELP: Final = (
     group="pubsub",
     since="2.0.0",
     flags="denyoom pubsub noscript loading stale",
+    channels="1..-1",
+    traits="while_subscribed",
     complexity="O(N) where N is the number of channels to subscribe to.",
     summary="Subscribes to channels.",
 )
@@ -53,6 +55,8 @@ def subscribe(ctx: Context, args: list[bytes]) -> bytes:
     group="pubsub",
     since="2.0.0",
     flags="denyoom pubsub noscript loading stale",
+    channels="1..-1 patterns",
+    traits="while_subscribed",
     complexity="O(N) where N is the number of patterns to subscribe to.",
     summary="Subscribes to all channels whose names match one of the patterns.",
 )
@@ -73,6 +77,8 @@ def psubscribe(ctx: Context, args: list[bytes]) -> bytes:
     since="7.0.0",
     flags="denyoom pubsub noscript loading stale",
     keys="1..-1 not_key",
+    channels="1..-1",
+    traits="while_subscribed",
     complexity="O(N) where N is the number of shard channels to subscribe to.",
     summary="Subscribes to shard channels, which are separate from other channels.",
 )
@@ -96,6 +102,7 @@ def ssubscribe(ctx: Context, args: list[bytes]) -> bytes:
     group="pubsub",
     since="2.0.0",
     flags="pubsub noscript loading stale",
+    traits="while_subscribed",
     complexity="O(N) where N is the number of channels to unsubscribe.",
     summary="Unsubscribes from these channels, or from all.",
 )
@@ -114,6 +121,7 @@ def unsubscribe(ctx: Context, args: list[bytes]) -> bytes:
     group="pubsub",
     since="2.0.0",
     flags="pubsub noscript loading stale",
+    traits="while_subscribed",
     complexity="O(N) where N is the number of patterns to unsubscribe.",
     summary="Unsubscribes from these patterns, or from all.",
 )
@@ -133,6 +141,7 @@ def punsubscribe(ctx: Context, args: list[bytes]) -> bytes:
     since="7.0.0",
     flags="pubsub noscript loading stale",
     keys="1..-1 not_key",
+    traits="while_subscribed",
     complexity="O(N) where N is the number of shard channels to unsubscribe.",
     summary="Unsubscribes from these shard channels, or from all.",
 )
@@ -185,6 +194,8 @@ def _deliver(ctx: Context, confirmations: list[bytes]) -> bytes:
     group="pubsub",
     since="2.0.0",
     flags="pubsub loading stale fast",
+    channels="1",
+    traits="spreads",
     complexity=(
         "O(N+M) where N is the number of clients subscribed to the receiving channel and M is "
         "the total number of subscribed patterns (by any client)."
@@ -203,6 +214,8 @@ def publish(ctx: Context, args: list[bytes]) -> bytes:
     since="7.0.0",
     flags="pubsub loading stale fast",
     keys="1 not_key",
+    channels="1",
+    traits="spreads",
     complexity="O(N) where N is the number of clients subscribed to the receiving shard channel.",
     summary="Sends a message to the present subscribers of a shard channel.",
 )

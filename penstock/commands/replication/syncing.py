@@ -22,6 +22,7 @@ FAILOVER_AT: Final = 3  # the word of PSYNC that asks to take over
     group="server",
     since="1.0.0",
     flags="admin noscript no_async_loading no_multi",
+    traits="for_replicas",
     complexity="",
     summary="Sends a copy of everything, then every change. Replicas ask for it.",
 )
@@ -35,6 +36,7 @@ def sync(ctx: Context, args: list[bytes]) -> bytes:
     group="server",
     since="2.8.0",
     flags="admin noscript no_async_loading no_multi",
+    traits="for_replicas",
     complexity="",
     summary="Sends every change from an offset on, or a copy of everything before. Replicas ask for it.",
     arity=-3,
@@ -76,6 +78,7 @@ def _arrive(ctx: Context, asked_id: bytes, asked_offset: int, is_plain_sync: boo
     since="3.0.0",
     flags="admin noscript loading stale allow_busy",
     doc_flags="syscmd",
+    traits="for_replicas",
     summary="Tells a master what its replica is and how far it is.",
     arity=-1,
 )

@@ -20,6 +20,7 @@ from penstock.protocol import reply
     since="7.0.0",
     flags="noscript stale skip_monitor no_mandatory_keys movablekeys",
     keys=ANY_KEYS,
+    traits="runs_function spreads",
     complexity="Depends on the function that is executed.",
     summary="Runs a function of a library.",
 )
@@ -34,6 +35,7 @@ def fcall(ctx: Context, args: list[bytes]) -> bytes:
     since="7.0.0",
     flags="readonly noscript stale skip_monitor no_mandatory_keys movablekeys",
     keys=READ_KEYS,
+    traits="runs_function",
     complexity="Depends on the function that is executed.",
     summary="Runs a function of a library that only reads.",
 )

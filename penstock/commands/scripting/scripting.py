@@ -36,6 +36,7 @@ def keys_and_args(args: list[bytes], refusal: bytes = b"ERR value is not an inte
     since="2.6.0",
     flags="noscript stale skip_monitor no_mandatory_keys movablekeys",
     keys=ANY_KEYS,
+    traits="runs_text spreads",
     complexity="Depends on the script that is executed.",
     summary="Runs a script.",
 )
@@ -50,6 +51,7 @@ def eval_(ctx: Context, args: list[bytes]) -> bytes:
     since="7.0.0",
     flags="readonly noscript stale skip_monitor no_mandatory_keys movablekeys",
     keys=READ_KEYS,
+    traits="runs_text",
     complexity="Depends on the script that is executed.",
     summary="Runs a script that only reads.",
 )
@@ -72,6 +74,7 @@ def _evaluate(ctx: Context, args: list[bytes], read_only: bool) -> bytes:
     since="2.6.0",
     flags="noscript stale skip_monitor no_mandatory_keys movablekeys",
     keys="numkeys@2 RW access update",
+    traits="runs_digest spreads",
     complexity="Depends on the script that is executed.",
     summary="Runs a script that the server has kept, by the SHA-1 of its text.",
 )
@@ -86,6 +89,7 @@ def evalsha(ctx: Context, args: list[bytes]) -> bytes:
     since="7.0.0",
     flags="readonly noscript stale skip_monitor no_mandatory_keys movablekeys",
     keys="numkeys@2 RO access",
+    traits="runs_digest",
     complexity="Depends on the script that is executed.",
     summary="Runs a script that the server has kept and that only reads.",
 )

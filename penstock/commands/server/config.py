@@ -9,6 +9,7 @@ from penstock.engine import protected_commands, refusals
 from penstock.engine.context import Context
 from penstock.engine.matching import globs
 from penstock.engine.table.command_table import command, container
+from penstock.engine.telemetry import redaction
 from penstock.errors import ReplyError
 from penstock.protocol import reply
 
@@ -54,6 +55,17 @@ def config_get(ctx: Context, args: list[bytes]) -> bytes:
     return reply.fields(values, ctx.resp3)
 
 
+def _without_secrets(request: list[bytes]) -> list[bytes]:
+    """The values of directives that are secrets; of a request that is no pairs, whatever is behind their names."""
+    is_pairs = len(request) % 2 == 0
+    return [
+        redaction.HIDDEN
+        if at >= 3 and (at % 2 or not is_pairs) and request[at - 1].lower() in redaction.SECRET_DIRECTIVES
+        else word
+        for at, word in enumerate(request)
+    ]
+
+
 @command(
     "CONFIG|SET",
     "data:(parameter value) [parameter value ...]",
@@ -63,6 +75,7 @@ def config_get(ctx: Context, args: list[bytes]) -> bytes:
     tips="request_policy:all_nodes response_policy:all_succeeded",
     complexity="O(N) when N is the number of configuration parameters provided",
     history=(("7.0.0", "Added the ability to set multiple parameters in one call."),),
+    hide=_without_secrets,
     summary="Changes directives: all that are given, or none.",
 )
 def config_set(ctx: Context, args: list[bytes]) -> bytes:

@@ -40,6 +40,7 @@ Subcommand: TypeAlias = Callable[[Context, list[bytes]], bytes]
     since="1.0.0",
     flags="admin noscript loading stale",
     arity=-2,
+    traits="guarded_by_debug only_looks",
     complexity="Depends on subcommand.",
     doc_flags="syscmd",
     summary="Inspects and disturbs the server, for tests.",

@@ -32,14 +32,7 @@ def names(words: Iterable[str], resp3: bool) -> bytes:
 
 
 def info(row: Row, resp3: bool) -> bytes:
-    """The ten elements of COMMAND INFO for one command. The reply is cached on the row."""
-    cached = row.described.get("info3" if resp3 else "info2")
-    if cached is None:
-        cached = row.described["info3" if resp3 else "info2"] = _info(row, resp3)
-    return cached
-
-
-def _info(row: Row, resp3: bool) -> bytes:
+    """The ten elements of COMMAND INFO for one command."""
     specs = key_specs.parse(row.keys)
     first, last, step = key_specs.fixed_range(specs)
     subcommands = [info(subcommand, resp3) for subcommand in row.subcommands.values()]
@@ -52,7 +45,7 @@ def _info(row: Row, resp3: bool) -> bytes:
             reply.integer(last),
             reply.integer(step),
             names(["@" + category for category in categories(row)], resp3),
-            reply.set_of([text(tip) for tip in row.tips.split()], resp3),
+            reply.set_of([text(tip) for tip in row.declared.tips.split()], resp3),
             reply.set_of([_key_spec(spec, resp3) for spec in specs], resp3),
             reply.array(subcommands) if subcommands else reply.set_of([], resp3),
         ]
@@ -88,30 +81,24 @@ def _search(type: str, spec: Fields, resp3: bool) -> bytes:
 
 
 def docs(row: Row, resp3: bool) -> bytes:
-    """The documentation of one command and its subcommands.
-
-    The reply is cached on the row: every redis-cli asks for all of them when it starts, and building them takes 25 ms.
-    """
-    cached = row.described.get("docs3" if resp3 else "docs2")
-    if cached is None:
-        cached = row.described["docs3" if resp3 else "docs2"] = _docs(row, resp3)
-    return cached
-
-
-def _docs(row: Row, resp3: bool) -> bytes:
-    fields: Fields = [(b"summary", text(row.summary)), (b"since", text(row.since)), (b"group", text(row.group))]
-    if row.complexity:
-        fields.append((b"complexity", text(row.complexity)))
-    flags = row.doc_flags.split()
-    if row.deprecated is not None:
+    """The documentation of one command and its subcommands."""
+    fields: Fields = [
+        (b"summary", text(row.declared.summary)),
+        (b"since", text(row.declared.since)),
+        (b"group", text(row.group)),
+    ]
+    if row.declared.complexity:
+        fields.append((b"complexity", text(row.declared.complexity)))
+    flags = row.declared.doc_flags.split()
+    if row.declared.deprecated is not None:
         flags.append("deprecated")
     if flags:
         fields.append((b"doc_flags", names(flags, resp3)))
-    if row.deprecated is not None:
-        since, instead = row.deprecated
+    if row.declared.deprecated is not None:
+        since, instead = row.declared.deprecated
         fields += [(b"deprecated_since", text(since)), (b"replaced_by", text(instead))]
-    if row.history:
-        changes = [reply.array([text(version), text(change)]) for version, change in row.history]
+    if row.declared.history:
+        changes = [reply.array([text(version), text(change)]) for version, change in row.declared.history]
         fields.append((b"history", reply.set_of(changes, resp3)))
     if row.syntax:
         fields.append(

@@ -1,6 +1,6 @@
 """COMMAND: describes the command table to clients."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from penstock.commands.common.help import help_reply
 from penstock.commands.server import descriptions
@@ -27,7 +27,27 @@ from penstock.protocol import reply
     summary="Describes all commands.",
 )
 def command_all(ctx: Context, args: list[bytes]) -> bytes:
+    return _whole(ctx, "info", _all_infos)
+
+
+def _whole(ctx: Context, name: str, made: Callable[[Context], bytes]) -> bytes:
+    """A reply about all commands, which the engine keeps: every redis-cli asks for it when it starts (10 ms)."""
+    kept, name = ctx.engine.descriptions, name + ("3" if ctx.resp3 else "2")
+    if name not in kept:
+        kept[name] = made(ctx)
+    return kept[name]
+
+
+def _all_infos(ctx: Context) -> bytes:
     return reply.array([descriptions.info(row, ctx.resp3) for row in ctx.engine.rows.values()])
+
+
+def _all_docs(ctx: Context) -> bytes:
+    return _docs(ctx, ctx.engine.rows.values())
+
+
+def _docs(ctx: Context, rows: Iterable[Row]) -> bytes:
+    return reply.fields([(row.label, descriptions.docs(row, ctx.resp3)) for row in rows], ctx.resp3)
 
 
 @command(
@@ -75,10 +95,8 @@ def command_info(ctx: Context, args: list[bytes]) -> bytes:
 def command_docs(ctx: Context, args: list[bytes]) -> bytes:
     """Unknown names are left out."""
     if len(args) == 2:
-        rows: Iterable[Row | None] = ctx.engine.rows.values()
-    else:
-        rows = [_named(ctx, name) for name in args[2:]]
-    return reply.fields([(row.label, descriptions.docs(row, ctx.resp3)) for row in rows if row is not None], ctx.resp3)
+        return _whole(ctx, "docs", _all_docs)
+    return _docs(ctx, [row for row in [_named(ctx, name) for name in args[2:]] if row is not None])
 
 
 @command(

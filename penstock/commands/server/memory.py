@@ -25,6 +25,7 @@ container("MEMORY", group="server", since="4.0.0", summary="Commands for memory 
     since="4.0.0",
     flags="readonly",
     keys="2 RO",
+    traits="only_looks",
     complexity="O(N) where N is the number of samples.",
     summary="Estimates the bytes that Redis would use for a key and its value.",
 )

@@ -35,6 +35,7 @@ def module_list(ctx: Context, args: list[bytes]) -> bytes:
     group="server",
     since="4.0.0",
     flags="admin noscript no_async_loading",
+    traits="guarded_by_module",
     summary="Loads a module; always refused here.",
 )
 @command(
@@ -43,6 +44,7 @@ def module_list(ctx: Context, args: list[bytes]) -> bytes:
     group="server",
     since="7.0.0",
     flags="admin noscript no_async_loading",
+    traits="guarded_by_module",
     summary="Loads a module with its own settings; always refused here.",
 )
 @command(
@@ -51,6 +53,7 @@ def module_list(ctx: Context, args: list[bytes]) -> bytes:
     group="server",
     since="4.0.0",
     flags="admin noscript no_async_loading",
+    traits="guarded_by_module",
     summary="Unloads a module; always refused here.",
 )
 def module_change(ctx: Context, args: list[bytes]) -> bytes:

@@ -15,10 +15,6 @@ UNKNOWN: Final = b"Unknown command or category name in ACL"
 ALL_COMMANDS: Final = "+@all"
 NO_COMMANDS: Final = "-@all"
 
-# Commands whose words are channels, and the positions of the first and the last: -1 is the last word of the request.
-CHANNEL_PLACES: Final = {"PUBLISH": 1, "SPUBLISH": 1, "SUBSCRIBE": -1, "SSUBSCRIBE": -1, "PSUBSCRIBE": -1}
-PATTERN_COMMAND: Final = "PSUBSCRIBE"
-
 
 class Reason(IntEnum):
     """What is not allowed. If several selectors refuse a request, the highest reason is reported (Redis 8.6.3)."""
@@ -108,9 +104,7 @@ class Selector:
     def allows_anyhow(self, row: Row) -> bool:
         """Whether it allows a command whatever its arguments are."""
         return (
-            row.name in self.allowed
-            and (self.all_keys or not row.keys)
-            and (self.all_channels or row.name not in CHANNEL_PLACES)
+            row.name in self.allowed and (self.all_keys or not row.keys) and (self.all_channels or row.channels is None)
         )
 
     def denial(self, row: Row, request: list[bytes]) -> Denial | None:
@@ -122,11 +116,10 @@ class Selector:
             for one in (only,) if only is not None else self._catalog.key_places(row, request):
                 if not self.allows_key(request[one.position], one.reads, one.writes):
                     return Denial(Reason.KEY, one.position)
-        if not self.all_channels and row.name in CHANNEL_PLACES:
-            is_pattern = row.name == PATTERN_COMMAND
-            last = CHANNEL_PLACES[row.name]
-            for at in range(1, len(request) if last < 0 else last + 1):
-                if not self.allows_channel(request[at], is_pattern):
+        channels = row.channels
+        if not self.all_channels and channels is not None:
+            for at in range(channels.first, len(request) if channels.to_end else channels.first + 1):
+                if not self.allows_channel(request[at], channels.are_patterns):
                     return Denial(Reason.CHANNEL, at)
         return None
 

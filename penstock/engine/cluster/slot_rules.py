@@ -16,8 +16,6 @@ CROSS_SLOT: Final = b"CROSSSLOT Keys in request don't hash to the same slot"
 NOT_SERVED: Final = b"CLUSTERDOWN Hash slot not served"
 DOWN: Final = b"CLUSTERDOWN The cluster is down"
 READ_ONLY: Final = b"CLUSTERDOWN The cluster is down and only accepts read commands"
-SHARD_CHANNELS: Final = frozenset(("SSUBSCRIBE", "SPUBLISH"))
-FREE: Final = "SUNSUBSCRIBE"  # takes channels of several slots
 
 
 class SlotRules:
@@ -34,10 +32,8 @@ class SlotRules:
         """The slots of a request's keys, or of its shard channels, in their order."""
         specs = self._specs.get(row.name)
         if specs is None:
-            specs = self._specs[row.name] = key_specs.parse(row.keys) if row.name != FREE else []
-        if not specs:
-            return []
-        if row.name in SHARD_CHANNELS:
+            specs = self._specs[row.name] = key_specs.parse(row.keys)
+        if _are_channels(row):
             return [slot_of(request[at]) for at in specs[0].positions(request)]
         return [slot_of(key) for key in key_specs.named_keys(row, specs, request)]
 
@@ -46,7 +42,7 @@ class SlotRules:
         if row.name != "EXEC":
             slots = self.slots(row, request)
             if slots:
-                self._admit_slots(slots, row.write, row.name in SHARD_CHANNELS)
+                self._admit_slots(slots, row.write, _are_channels(row))
         elif session.queue is not None:
             self._admit_queue(session.queue)
 
@@ -96,3 +92,8 @@ class SlotRules:
         if bound_to not in (NO_SLOT, slots[0]):
             return b"ERR Script attempted to access keys that do not hash to the same slot"
         return b""
+
+
+def _are_channels(row: Row) -> bool:
+    """Whether what has a slot are channels: SSUBSCRIBE, SPUBLISH. SUNSUBSCRIBE takes those of several slots."""
+    return row.channels is not None and bool(row.keys)

@@ -16,12 +16,6 @@ MINUTE_MS: Final = 60_000
 NOT_KNOWN: Final = -1  # since when a key is idle, or how often it is used
 SLACK: Final = 1000  # notes of keys that are gone, before they are swept out
 
-# What looks at a key without using it (Redis 8.6.3).
-UNNOTED: Final = frozenset({
-    "OBJECT|ENCODING", "OBJECT|FREQ", "OBJECT|IDLETIME", "OBJECT|REFCOUNT", "MEMORY|USAGE", "TYPE", "TTL", "PTTL",
-    "EXPIRETIME", "PEXPIRETIME", "DEBUG", "DUMP",
-})  # fmt: skip
-
 
 class Uses:
     """Of each database's keys, by name: the time of their last use in ms, or (frequency, time) as one number.
@@ -62,7 +56,7 @@ class NotingContext(Context):
 
     def value(self, key: bytes) -> Value | None:
         value = super().value(key)
-        if value is not None and self.reads and (self.row is None or self.row.name not in UNNOTED):
+        if value is not None and self.reads and (self.row is None or not self.row.only_looks):
             self.note(key)
         return value
 

@@ -28,7 +28,6 @@ KILLED: Final = b"ERR Script killed by user with SCRIPT KILL..."
 LOAD_TIMEOUT: Final = b"ERR FUNCTION LOAD timeout"
 DENIED: Final = b"denied"
 LONGEST_IN_PLACE_US: Final = 10_000  # nobody counts the steps of a request
-SPREADING: Final = frozenset(("PUBLISH", "SPUBLISH", "PFCOUNT"))  # not writes, but no reads either
 
 
 class OwnRequests:
@@ -187,7 +186,7 @@ class Calls:
             refusal = requests.refusal(self._caller, row, request)
             if refusal is not None:
                 return refusal
-        if row.write or row.name in SPREADING:
+        if row.write or row.spreads:
             if self._read_only:
                 return READ_ONLY
             trouble = requests.trouble() if row.write else None

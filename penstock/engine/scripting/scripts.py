@@ -24,7 +24,7 @@ from penstock.engine.scripting.script_calls import Calls, OwnRequests
 from penstock.engine.scripting.script_runner import ScriptRunner
 from penstock.engine.session import QueuedRequests, Session
 from penstock.engine.state import FOLLOWING, NEEDS_REPLICAS, RESTRICTED
-from penstock.engine.table.row import Row
+from penstock.engine.table.row import RUNS_DIGEST, RUNS_FUNCTION, Row
 from penstock.engine.waiting.blocked_request import BlockedRequest
 from penstock.errors import ReplyError
 from penstock.protocol import reply
@@ -175,12 +175,12 @@ class Scripts:
         self.cached.clear()
         self._evaluated.clear()
 
-    def flags_of(self, command: str, name: bytes) -> frozenset[bytes] | None:
+    def flags_of(self, row: Row, name: bytes) -> frozenset[bytes] | None:
         """The flags of what EVAL and its relatives run, by the first argument; None where there are none to go by."""
-        if command.startswith("FCALL"):
+        if row.runs_script == RUNS_FUNCTION:
             function = self.libraries.functions.get(name.lower())
             return None if function is None else function.flags
-        if command.startswith("EVALSHA"):
+        if row.runs_script == RUNS_DIGEST:
             script = self.cached.get(name.lower())
             return None if script is None else script.flags
         try:

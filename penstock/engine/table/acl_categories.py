@@ -48,7 +48,7 @@ def categories(row: Row) -> list[str]:
         found.add(_OF_GROUP[row.group])
     if "scripting" in found:
         found.discard("read")  # a script may be declared read-only; its category says nothing of it
-    for word in row.acl.split():
+    for word in row.declared.acl.split():
         if word.startswith("-"):
             found.discard(word[1:])
         else:

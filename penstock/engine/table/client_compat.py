@@ -84,7 +84,7 @@ class Compatibility:
     def has_command(self, row: Row) -> bool:
         if row.name.startswith(OWN_PREFIX):
             return self.is_newest
-        return numbers(row.since) <= self._known or (self.is_valkey and row.name in VALKEY_COMMANDS)
+        return numbers(row.declared.since) <= self._known or (self.is_valkey and row.name in VALKEY_COMMANDS)
 
     def has_word(self, name: str, word: str, since: str) -> bool:
         """Whether it has an option or a reply field of a command, which came with a version."""
@@ -103,7 +103,7 @@ class Compatibility:
 
     def known_history(self, row: Row) -> tuple[tuple[str, str], ...]:
         """The changes of a command that had happened by its version."""
-        return tuple(change for change in row.history if numbers(change[0]) <= self._known)
+        return tuple(change for change in row.declared.history if numbers(change[0]) <= self._known)
 
 
 def of(settings: Settings) -> Compatibility:

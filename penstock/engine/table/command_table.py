@@ -14,7 +14,7 @@ from typing import Final, TypeAlias
 
 from penstock.engine.context import Context
 from penstock.engine.table.key_place import KeyFinder
-from penstock.engine.table.row import Row
+from penstock.engine.table.row import Declaration, Hider, Row
 from penstock.protocol.request_batch import RequestBatch
 
 Handler: TypeAlias = Callable[[Context, list[bytes]], bytes]
@@ -45,29 +45,8 @@ class Command(Row):
 
     __slots__ = ("batch_handler", "handler", "replay_handler")
 
-    def __init__(
-        self,
-        name: str,
-        syntax: str,
-        handler: Handler | None,
-        group: str,
-        since: str,
-        summary: str,
-        complexity: str,
-        flags: str,
-        keys: str,
-        find_keys: KeyFinder | None,
-        acl: str,
-        tips: str,
-        history: tuple[tuple[str, str], ...],
-        doc_flags: str,
-        deprecated: tuple[str, str] | None,
-        arity: int,
-    ) -> None:
-        super().__init__(
-            name, syntax, group, since, summary, complexity, flags, keys, find_keys, acl, tips, history, doc_flags,
-            deprecated, arity, handler is None,
-        )  # fmt: skip
+    def __init__(self, declared: Declaration, handler: Handler | None) -> None:
+        super().__init__(declared, handler is None)
         self.handler = handler
         self.batch_handler: BatchHandler | None = None
         self.replay_handler: ReplayHandler | None = None
@@ -76,14 +55,10 @@ class Command(Row):
         self, hidden: frozenset[bytes], history: tuple[tuple[str, str], ...], subcommands: dict[bytes, Row]
     ) -> "Command":
         """The same command as a server knows it that has not all of it."""
-        row = Command(
-            self.name, self.syntax, self.handler, self.group, self.since, self.summary, self.complexity,
-            " ".join(self.flags), self.keys, self.find_keys, self.acl, self.tips, history, self.doc_flags,
-            self.deprecated, self.arity,
-        )  # fmt: skip
+        row = Command(self.declared._replace(hidden=hidden, history=history), self.handler)
         row.batch_handler, row.replay_handler = self.batch_handler, self.replay_handler
         row.batch_shape = self.batch_shape
-        row.hidden, row.subcommands = hidden, subcommands
+        row.subcommands = subcommands
         return row
 
 
@@ -107,25 +82,24 @@ def command(
     flags: str = "",
     keys: str = "",
     find_keys: KeyFinder | None = None,
+    channels: str = "",
+    hide: Hider | None = None,
     acl: str = "",
+    traits: str = "",
     tips: str = "",
     history: tuple[tuple[str, str], ...] = (),
     doc_flags: str = "",
     deprecated: tuple[str, str] | None = None,
     arity: int = 0,
 ) -> Callable[[Handler], Handler]:
-    """Declare the function below as the command `name` ("XACK", "XGROUP|CREATE").
-
-    keys: as key_specs.py has it, for COMMAND INFO. find_keys: finds them instead where `keys` does not say enough.
-    """
+    """Declare the function below as the command `name` ("XACK", "XGROUP|CREATE"). The words: see `Declaration`."""
+    declared = Declaration(
+        name, syntax, group, since, summary, complexity, flags, keys, find_keys, channels, hide, acl, traits, tips,
+        history, doc_flags, deprecated, arity,
+    )  # fmt: skip
 
     def declare(handler: Handler) -> Handler:
-        DECLARED.append(
-            Command(
-                name, syntax, handler, group, since, summary, complexity, flags, keys, find_keys, acl, tips, history,
-                doc_flags, deprecated, arity,
-            )
-        )  # fmt: skip
+        DECLARED.append(Command(declared, handler))
         return handler
 
     return declare
@@ -161,7 +135,7 @@ def container(
     acl: str = "",
 ) -> None:
     """Declare a command that is nothing without its subcommands (XGROUP)."""
-    DECLARED.append(Command(name, "", None, group, since, summary, complexity, "", "", None, acl, "", (), "", None, -2))
+    DECLARED.append(Command(Declaration(name, "", group, since, summary, complexity, acl=acl, arity=-2), None))
 
 
 def build(rows: Iterable[Command]) -> dict[bytes, Command]:

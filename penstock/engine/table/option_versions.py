@@ -40,9 +40,9 @@ def table(rows: Iterable[Row]) -> str:
     lines: list[str] = []
     for row in sorted(rows, key=lambda row: row.name):
         if row.group == "stream" and "." not in row.name:  # a dot: none of Redis's
-            lines.append(_line(row.name.replace("|", " "), row.since, shown_by(row, "")))
+            lines.append(_line(row.name.replace("|", " "), row.declared.since, shown_by(row, "")))
             for option, since in options(command_syntax.parse(row.syntax)):
-                version = SINCE.get((row.name, option), since or row.since)
+                version = SINCE.get((row.name, option), since or row.declared.since)
                 name = f"{row.name.replace('|', ' ')} ... {option}"
                 lines.append(_line(name, version, shown_by(row, option)))
     return HEAD + "".join(lines)

@@ -1,6 +1,7 @@
 """A row of the command table: what is known of a command. Sessions, statistics and blocked requests keep rows."""
 
-from typing import Final
+from collections.abc import Callable
+from typing import Final, NamedTuple, TypeAlias
 
 from penstock.engine.table import command_syntax as grammar
 from penstock.engine.table.key_place import KeyFinder
@@ -11,77 +12,127 @@ TRANSACTIONS: Final = "transactions"
 ORDINARY_GROUPS: Final = (
     "stream", "string", "list", "hash", "set", "sorted-set", "geo", "hyperloglog", "array", TRANSACTIONS,
 )  # fmt: skip
+Hider: TypeAlias = Callable[[list[bytes]], list[bytes]]
+"""A request with its secrets hidden, as MONITOR and SLOWLOG show it; the same list where there are none."""
+
+GUARD: Final = "guarded_by_"
+RUNS_DIGEST: Final = "runs_digest"
+RUNS_FUNCTION: Final = "runs_function"
+RUNS_TEXT: Final = "runs_text"
+TRAITS: Final = frozenset({
+    "for_replicas",  # may be sent by a replica that is attached
+    "guarded_by_debug",  # enable-debug-command must allow it
+    "guarded_by_module",  # enable-module-command must allow it
+    "never_queued",  # runs at once in MULTI
+    "only_looks",  # looks at a key without using it: eviction does not count it
+    "runs_digest",  # runs a script, named by its digest: counts by the script's flags, and MONITOR shows it first
+    "runs_function",  # the same, named as a function of a library
+    "runs_text",  # the same, given as its text
+    "spreads",  # replicas are told of what it does, though it may be no write
+    "touches_nothing",  # is as quick and harmless as a command that touches data only
+    "while_subscribed",  # may be sent by a RESP2 client that is subscribed
+})  # fmt: skip
 MOST_WORDS: Final = 2**31  # of a request that may have any number: no protocol limit is above it
+
+
+class Channels:
+    """Which words of a request are channels: "1", or "1..-1", all from there on; with " patterns", patterns of them."""
+
+    __slots__ = ("are_patterns", "first", "to_end")
+
+    def __init__(self, text: str) -> None:
+        places, _, kind = text.partition(" ")
+        first, _, last = places.partition("..")
+        self.first = int(first)
+        self.to_end = last == "-1"
+        self.are_patterns = kind == "patterns"
+
+
+class Declaration(NamedTuple):
+    """What a command says of itself, above its handler.
+
+    keys: as key_specs.py has it, for COMMAND INFO. find_keys: finds them instead where `keys` does not say enough.
+    channels: as `Channels` has it. hide: shows a request without its secrets. acl: categories beyond those that follow
+    from flags and group. traits: words of TRAITS. history: versions, and what each changed. deprecated: since when, and
+    what to use instead. arity: where the syntax does not say it.
+    """
+
+    name: str
+    syntax: str
+    group: str
+    since: str
+    summary: str
+    complexity: str
+    flags: str = ""
+    keys: str = ""
+    find_keys: KeyFinder | None = None
+    channels: str = ""
+    hide: Hider | None = None
+    acl: str = ""
+    traits: str = ""
+    tips: str = ""
+    history: tuple[tuple[str, str], ...] = ()
+    doc_flags: str = ""
+    deprecated: tuple[str, str] | None = None
+    arity: int = 0
+    hidden: frozenset[bytes] = frozenset()  # options and reply fields that clients must not see
 
 
 class Row:
     """One command or subcommand, as it is declared; what runs it is added by Command (command_table.py).
 
-    `name` is upper case, a subcommand's with a pipe: "XGROUP|CREATE". A container (XGROUP) has `subcommands`.
+    `name` is upper case, a subcommand's with a pipe: "XGROUP|CREATE". A container (XGROUP) has `subcommands`. What the
+    engine asks is an attribute; `declared` has the rest.
     """
 
     __slots__ = (
-        "acl", "arity", "batch_shape", "complexity", "denyoom", "deprecated", "described", "doc_flags", "fast",
-        "find_keys", "flags", "group", "hidden", "history", "is_container", "keys", "keys_move", "label", "least_words",
-        "loading", "most_words", "name", "no_auth", "no_multi", "ordinary", "pubsub", "since", "subcommands", "summary",
-        "syntax", "tips", "title", "transactional", "write",
+        "arity", "batch_shape", "channels", "declared", "denyoom", "fast", "find_keys", "flags", "for_replicas",
+        "group", "guarded_by", "hidden", "hide", "is_container", "keys", "keys_move", "label", "least_words",
+        "loading", "most_words", "name", "no_auth", "no_multi", "only_looks", "ordinary", "pubsub", "runs_script",
+        "spreads", "subcommands", "syntax", "title", "transactional", "write",
     )  # fmt: skip
 
-    def __init__(
-        self,
-        name: str,
-        syntax: str,
-        group: str,
-        since: str,
-        summary: str,
-        complexity: str,
-        flags: str,
-        keys: str,
-        find_keys: KeyFinder | None,
-        acl: str,
-        tips: str,
-        history: tuple[tuple[str, str], ...],
-        doc_flags: str,
-        deprecated: tuple[str, str] | None,
-        arity: int,
-        is_container: bool,
-    ) -> None:
+    def __init__(self, declared: Declaration, is_container: bool) -> None:
+        name, group = declared.name, declared.group
+        self.declared = declared
         self.name = name
         self.title = name.lower()  # "xgroup|create": in CLIENT LIST
         self.label = name.lower().encode()  # b"xgroup|create": in error texts, statistics, COMMAND
-        self.syntax = syntax
+        self.syntax = declared.syntax
         self.group = group
-        self.since = since
-        self.summary = summary
-        self.complexity = complexity
-        self.flags = frozenset(flags.split())
-        self.keys = keys
-        self.find_keys = find_keys  # where keys, or what is done with them, depend on the request's options
+        self.flags = frozenset(declared.flags.split())
+        self.keys = declared.keys
+        self.find_keys = declared.find_keys
         self.keys_move = "movablekeys" in self.flags  # other words of the request say where they are
-        self.acl = acl  # categories beyond those that follow from flags and group
-        self.tips = tips
-        self.history = history
-        self.doc_flags = doc_flags
-        self.deprecated = deprecated  # since when, and what to use instead
-        self.arity = arity or grammar.arity(name, syntax)
+        self.channels = Channels(declared.channels) if declared.channels else None
+        self.hide = declared.hide
+        self.hidden = declared.hidden
+        self.arity = declared.arity or grammar.arity(name, declared.syntax)
         self.least_words = abs(self.arity)  # of a request
         self.most_words = self.arity if self.arity > 0 else MOST_WORDS
         self.is_container = is_container  # nothing without a subcommand: XGROUP, not COMMAND
-        self.fast = "fast" in self.flags
-        touches_data = group in ORDINARY_GROUPS or (group == "generic" and self.fast)
-        self.ordinary = not is_container and (touches_data or name == "PING")
-        self.hidden: frozenset[bytes] = frozenset()  # options and reply fields that clients must not see
         self.subcommands: dict[bytes, Row] = {}  # by upper-case second word
-        self.described: dict[str, bytes] = {}  # replies of COMMAND INFO and DOCS, made when first asked for
+        self.fast = "fast" in self.flags
         self.write = "write" in self.flags
-        never_waits = self.ordinary and group != TRANSACTIONS and "blocking" not in self.flags
-        self.batch_shape = REQUESTS if never_waits else 0  # which neighbours in a pipeline go together
         self.denyoom = "denyoom" in self.flags
         self.loading = "loading" in self.flags
         self.no_auth = "no_auth" in self.flags
         self.no_multi = "no_multi" in self.flags
-        self.pubsub = name in ("PING", "QUIT", "RESET") or name.endswith("SUBSCRIBE")  # for RESP2 subscribers too
-        self.transactional = name in ("EXEC", "DISCARD", "MULTI", "WATCH", "QUIT", "RESET")  # never queued
+        traits = declared.traits.split()
+        assert TRAITS.issuperset(traits), f"{name} has a trait that nothing knows"
+        self.for_replicas = "for_replicas" in traits
+        self.only_looks = "only_looks" in traits
+        self.pubsub = "while_subscribed" in traits
+        scripts = [trait for trait in traits if trait in (RUNS_TEXT, RUNS_DIGEST, RUNS_FUNCTION)]
+        self.runs_script = scripts[0] if scripts else ""  # how the request names it; "": it runs none
+        self.spreads = "spreads" in traits
+        self.transactional = "never_queued" in traits
+        guards = [trait.removeprefix(GUARD) for trait in traits if trait.startswith(GUARD)]
+        self.guarded_by = guards[0] if guards else ""  # enable-<this>-command must allow it
+        touches_data = group in ORDINARY_GROUPS or (group == "generic" and self.fast)
+        self.ordinary = not is_container and (touches_data or "touches_nothing" in traits)
+        never_waits = self.ordinary and group != TRANSACTIONS and "blocking" not in self.flags
+        self.batch_shape = REQUESTS if never_waits else 0  # which neighbours in a pipeline go together
 
     def fits(self, count: int) -> bool:
         """Whether a request of so many words has the right arity."""

@@ -29,5 +29,5 @@ def line(session: Session, db_index: int, row: Row, request: list[bytes], now_us
     """The reply that a monitor gets: `+1795300000.123456 [0 127.0.0.1:55732] "set" "a" "1"`."""
     seconds, micros = divmod(now_us, 1_000_000)
     address = f"unix:{session.address}" if session.unix_socket else session.address
-    shown = " ".join([quoted(word) for word in redacted(row.name, request)])
+    shown = " ".join([quoted(word) for word in redacted(row, request)])
     return reply.simple(f"{seconds}.{micros:06d} [{db_index} {address}] {shown}".encode())

@@ -50,7 +50,7 @@ class SlowLog:
         """Keep a request that took `usec`; the oldest ones make room."""
         number = self._settings.number
         kept = _shortened(
-            redacted(row.name, request), number("slowlog-entry-max-argc"), number("slowlog-entry-max-string-len")
+            redacted(row, request), number("slowlog-entry-max-argc"), number("slowlog-entry-max-string-len")
         )
         self.requests.appendleft(
             SlowRequest(self.next_id, now_us // 1_000_000, usec, kept, session.address, session.name)

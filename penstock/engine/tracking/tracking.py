@@ -25,9 +25,6 @@ BROKEN: Final = b">2\r\n" + reply.bulk(b"tracking-redir-broken")
 EVERY_KEY: Final = b""  # in place of keys: the null that tells of FLUSHALL
 DROPPED_AT_ONCE: Final = 100  # keys, where there are more than tracking-table-max-keys: for each read, and each tick
 
-# They read only what the script reads, which is remembered request by request.
-RUN_SCRIPTS: Final = frozenset(("EVAL_RO", "EVALSHA_RO", "FCALL_RO"))
-
 Change: TypeAlias = Session | None
 """Who changed a key last in this turn; None: a script, or the server itself."""
 
@@ -110,10 +107,10 @@ class Tracking:
     # -- reading ----------------------------------------------------------------------------------------------------
 
     def note_read(self, session: Session, row: Row, request: list[bytes], outgoing: Outgoing) -> None:
-        """A request was run: remember the keys that it names, if it only reads."""
+        """A request was run: remember the keys that it names, if it only reads. A script's requests come one by one."""
         reader = session.asks_for or session
         options = reader.tracking
-        if options is None or not options.remembers or "readonly" not in row.flags or row.name in RUN_SCRIPTS:
+        if options is None or not options.remembers or "readonly" not in row.flags or row.runs_script:
             return
         specs = self._specs.get(row.name)
         if specs is None:
