@@ -1,14 +1,17 @@
 """docs/commands.md, made from the table: `python -m tools.command_reference [--check]`."""
 
 import sys
+from collections import defaultdict
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
 from penstock.commands import registry
-from penstock.engine.table import argument_tree, command_syntax, option_versions
+from penstock.engine.table import argument_tree, command_syntax
 from penstock.engine.table.client_compat import OWN_PREFIX
 from penstock.engine.table.row import Row
+from penstock.errors import ReplyError
+from tests.support.transcripts import FOLDER, SENT, words_of
 
 PAGE: Final = Path("docs/commands.md")
 
@@ -32,6 +35,17 @@ as they are, words in small letters stand for a value, `[...]` is optional, `<a 
 repeats the argument before it. `COMMAND DOCS` returns the same to clients.
 """
 
+OPTIONS_HEAD: Final = """\
+## Stream commands and options, by version
+
+The last column names the transcripts (`tests/transcripts`) that send the word. Most were recorded from Redis 8.6.3; a
+transcript of what that version does not have says where its replies come from. `make compare` sends random requests of
+all commands to Penstock and to a Redis.
+
+| command, option | since | sent by |
+|---|---|---|
+"""
+
 
 def page(rows: Iterable[Row]) -> str:
     """The page, in Markdown: one section for each group, one line for each command; no containers."""
@@ -43,7 +57,43 @@ def page(rows: Iterable[Row]) -> str:
     for group, lines in sections.items():
         if lines:
             parts.append(f"## {TITLES.get(group, group.capitalize())}\n\n" + "".join(lines))
-    return "\n".join([*parts, option_versions.table(leaves)])
+    return "\n".join([*parts, option_table(leaves)])
+
+
+def option_table(leaves: Iterable[Row]) -> str:
+    """Stream commands and their options, each with its version and the transcripts that send it, in Markdown."""
+    topics = _sent_by()
+    lines: list[str] = []
+    for row in sorted(leaves, key=lambda row: row.name):
+        if row.group != "stream" or row.name.startswith(OWN_PREFIX):
+            continue
+        name = row.name.replace("|", " ")
+        lines.append(_option_line(f"`{name}`", row.declared.since, topics[row.name, ""]))
+        for option, since in argument_tree.dated_tokens(command_syntax.parse(row.syntax)):
+            lines.append(_option_line(f"`{name} ... {option}`", since or row.declared.since, topics[row.name, option]))
+    return OPTIONS_HEAD + "".join(lines)
+
+
+def _option_line(words: str, since: str, topics: set[str]) -> str:
+    return f"| {words} | {since} | {', '.join(sorted(topics)) or 'none'} |\n"
+
+
+def _sent_by() -> dict[tuple[str, str], set[str]]:
+    """Which transcripts send a command, or a word in a request of it."""
+    topics: dict[tuple[str, str], set[str]] = defaultdict(set)
+    for path in sorted(FOLDER.glob("*.txt")):
+        for line in path.read_text("utf-8").splitlines():
+            sent = SENT.fullmatch(line)
+            words = words_of(sent[2]) if sent else []
+            try:
+                row = registry.COMMANDS.named(words) if words else None
+            except ReplyError:
+                row = None
+            if row is not None:
+                topics[row.name, ""].add(path.stem)
+                for word in words[1:]:
+                    topics[row.name, word.upper().decode("latin-1")].add(path.stem)
+    return topics
 
 
 def _leaves(rows: Iterable[Row]) -> list[Row]:

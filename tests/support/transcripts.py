@@ -59,6 +59,11 @@ _MARK = re.compile("|".join(MARKS))
 _ID = re.compile(r"<id-of-(\w+)>")
 
 
+def words_of(request: str) -> list[bytes]:
+    """The words of a request as a transcript has it."""
+    return [word.encode().decode("unicode_escape").encode("latin1") for word in shlex.split(request)]
+
+
 @dataclass(slots=True)
 class Reply:
     """A reply in the notation, in either protocol."""
@@ -83,7 +88,7 @@ class Step:
     def words(self, id_of: Callable[[str], int]) -> list[bytes]:
         """The request, with the ids of the connections that it names."""
         request = _ID.sub(lambda found: str(id_of(found[1])), self.request)
-        return [word.encode().decode("unicode_escape").encode("latin1") for word in shlex.split(request)]
+        return words_of(request)
 
 
 @dataclass(slots=True)

@@ -59,7 +59,7 @@ def hrandfield(ctx: Context, args: list[bytes]) -> bytes:
 
 @command(
     "HSCAN",
-    "key cursor [MATCH pattern] [COUNT count] [NOVALUES]",
+    "key cursor [MATCH pattern] [COUNT count] [NOVALUES@~7.4.0]",
     group="hash",
     since="2.8.0",
     flags="readonly",

@@ -52,7 +52,7 @@ def _part(operation: bytes, values: list[bytes], start: int, length: int) -> byt
 
 @command(
     "BITOP",
-    "operation:<AND|OR|XOR|NOT|DIFF|DIFF1|ANDOR|ONE> destkey:key key [key ...]",
+    "operation:<AND|OR|XOR|NOT|DIFF@~8.2.0|DIFF1@~8.2.0|ANDOR@~8.2.0|ONE@~8.2.0> destkey:key key [key ...]",
     group="bitmap",
     since="2.6.0",
     flags="write denyoom",

@@ -1,5 +1,6 @@
 """The arguments of a command as a tree, the way COMMAND DOCS gives them."""
 
+from collections.abc import Iterator
 from typing import Final
 
 REPEATED_AT_LENGTH: Final = 60  # letters; what is longer is shown once, with dots behind it
@@ -8,12 +9,13 @@ REPEATED_AT_LENGTH: Final = 60  # letters; what is longer is shown once, with do
 class Argument:
     """One argument, as COMMAND DOCS describes it. `arguments` is empty but for the types oneof and block.
 
-    `key_spec` is the index of the key's specification, -1 where it is no key.
+    `key_spec` is the index of the key's specification, -1 where it is no key. `came` is the version that brought it;
+    `since` the same where COMMAND DOCS says it.
     """
 
     __slots__ = (
-        "arguments", "deprecated", "display", "key_spec", "multiple", "multiple_token", "name", "optional", "since",
-        "token", "type",
+        "arguments", "came", "deprecated", "display", "key_spec", "multiple", "multiple_token", "name", "optional",
+        "since", "token", "type",
     )  # fmt: skip
 
     def __init__(self, name: str, type: str, token: str | None = None, display: str = "") -> None:
@@ -23,6 +25,7 @@ class Argument:
         self.display = display
         self.key_spec = -1
         self.since = ""
+        self.came = ""
         self.deprecated = ""
         self.optional = False
         self.multiple = False
@@ -52,6 +55,14 @@ def extent(arguments: list[Argument]) -> tuple[int, bool]:
             fixed = False
         least += words
     return least, fixed
+
+
+def dated_tokens(arguments: list[Argument]) -> Iterator[tuple[str, str]]:
+    """The words typed as they stand, each with the version that brought it, if its declaration names one."""
+    for argument in arguments:
+        if argument.token is not None:
+            yield argument.token, argument.came
+        yield from dated_tokens(argument.arguments)
 
 
 def without(arguments: list[Argument], hidden: frozenset[bytes]) -> list[Argument]:

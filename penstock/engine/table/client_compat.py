@@ -10,17 +10,11 @@ of Penstock's own commands. The log is not touched: what stands in it is always 
 from typing import Final
 
 from penstock.config.settings import Settings
-from penstock.engine.table import command_syntax, option_versions
+from penstock.engine.table import argument_tree, command_syntax
 from penstock.engine.table.row import Row
 from penstock.engine.versions import REDIS_VERSION
 
-# Versions that the declarations of options and values do not name: COMMAND DOCS has none for these.
-OPTIONS: Final = option_versions.SINCE | {
-    ("BITOP", "DIFF"): "8.2.0", ("BITOP", "DIFF1"): "8.2.0", ("BITOP", "ANDOR"): "8.2.0", ("BITOP", "ONE"): "8.2.0",
-    ("HSCAN", "NOVALUES"): "7.4.0",
-    ("XREAD", "+"): "7.4.0",
-}  # fmt: skip
-
+VALUES: Final = {("XREAD", "+"): "7.4.0"}  # values that mean something since a version
 DESCRIBES_CLIENTS: Final = ("CLIENT|LIST", "CLIENT|INFO", "ACL|LOG")
 FIELDS: Final = {  # of replies, and sections of INFO
     ("XINFO|STREAM", "idmp-duration"): "8.6.0", ("XINFO|STREAM", "idmp-maxsize"): "8.6.0",
@@ -92,9 +86,9 @@ class Compatibility:
 
     def hidden_words(self, row: Row) -> frozenset[bytes]:
         """The options and reply fields of a command that it does not have."""
-        named = [(word, since) for (name, word), since in (OPTIONS | FIELDS).items() if name == row.name]
+        named = [(word, since) for (name, word), since in (VALUES | FIELDS).items() if name == row.name]
         declared = (
-            [pair for pair in option_versions.options(command_syntax.parse(row.syntax)) if pair[1]]
+            [pair for pair in argument_tree.dated_tokens(command_syntax.parse(row.syntax)) if pair[1]]
             if row.syntax
             else []
         )

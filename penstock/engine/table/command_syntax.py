@@ -13,6 +13,7 @@ It is the notation of Redis's own documentation, made exact enough that the whol
     [a]  [a|b]  [a b]   an optional argument, choice, block
     a [a ...]       repeated; the token is repeated too if it stands inside the brackets. A bare `a ...` says the same.
     x@6.2.0         since that version; x@-6.2.0 deprecated since then
+    x@~6.2.0        since that version, too, which COMMAND DOCS does not say
 
 A choice or block without a name is called after its first argument. The nth key belongs to the nth key
 specification (`key#0` where not). Types are those of Redis: string, integer, double, key, pattern, unix-time.
@@ -271,8 +272,10 @@ class _Parser:
     def dated(self, argument: Argument, version: str) -> Argument:
         if version.startswith("-"):
             argument.deprecated = version[1:]
+        elif version.startswith("~"):
+            argument.came = version[1:]
         elif version:
-            argument.since = version
+            argument.since = argument.came = version
         return argument
 
 

@@ -184,8 +184,9 @@ def _rotated(half: int) -> int:
 
 @command(
     "XADD",
-    "key [NOMKSTREAM@6.2.0] condition:[KEEPREF|DELREF|ACKED] "
-    "idmp:[idmpauto-with-pid:(idmpauto-token:IDMPAUTO, pid)|idmp-with-pid-iid:(idmp-token:IDMP, pid iid)] "
+    "key [NOMKSTREAM@6.2.0] condition:[KEEPREF@~8.2.0|DELREF@~8.2.0|ACKED@~8.2.0] "
+    "idmp:[idmpauto-with-pid:(idmpauto-token:IDMPAUTO@~8.6.0, pid)|"
+    "idmp-with-pid-iid:(idmp-token:IDMP@~8.6.0, pid iid)] "
     "trim:[strategy:<MAXLEN|MINID@6.2.0> operator:[equal:=|approximately:~] threshold [LIMIT count@6.2.0]] "
     "id-selector:<auto-id:*|id> data:(field value) [field value ...]",
     group="stream",
@@ -387,7 +388,7 @@ def _exact_threshold(trim: TrimArguments, stream: Stream) -> bytes:
     "XTRIM",
     "key "
     "trim:(strategy:<MAXLEN|MINID@6.2.0> operator:[equal:=|approximately:~] threshold [LIMIT "
-    "count@6.2.0] condition:[KEEPREF|DELREF|ACKED])",
+    "count@6.2.0] condition:[KEEPREF@~8.2.0|DELREF@~8.2.0|ACKED@~8.2.0])",
     group="stream",
     since="5.0.0",
     flags="write",

@@ -67,7 +67,7 @@ container("XGROUP", group="stream", since="5.0.0", summary="Commands for consume
 
 @command(
     "XGROUP|CREATE",
-    "key group id-selector:<id|new-id:$> [MKSTREAM] [entriesread:ENTRIESREAD entries-read:integer]",
+    "key group id-selector:<id|new-id:$> [MKSTREAM] [entriesread:ENTRIESREAD entries-read:integer@~7.0.0]",
     group="stream",
     since="5.0.0",
     flags="write denyoom",
@@ -105,7 +105,7 @@ def xgroup_create(ctx: Context, args: list[bytes]) -> bytes:
 
 @command(
     "XGROUP|SETID",
-    "key group id-selector:<id|new-id:$> [entriesread:ENTRIESREAD entries-read:integer]",
+    "key group id-selector:<id|new-id:$> [entriesread:ENTRIESREAD entries-read:integer@~7.0.0]",
     group="stream",
     since="5.0.0",
     flags="write",

@@ -35,7 +35,7 @@ container("XINFO", group="stream", since="5.0.0", summary="Commands that describ
 
 @command(
     "XINFO|STREAM",
-    "key full-block:[FULL [COUNT count]]",
+    "key full-block:[FULL@~6.0.0 [COUNT count@~6.0.0]]",
     group="stream",
     since="5.0.0",
     flags="readonly",

@@ -33,7 +33,7 @@ _MEANINGLESS: Final = (
 @command(
     "XREADGROUP",
     "group-block:GROUP (group consumer) [COUNT count] [MAXCOUNT maxcount:integer@8.10.0] "
-    "[MAXSIZE maxsize:integer@8.10.0] [BLOCK milliseconds] [CLAIM min-idle-time:integer] [NOACK] "
+    "[MAXSIZE maxsize:integer@8.10.0] [BLOCK milliseconds] [CLAIM min-idle-time:integer@~8.4.0] [NOACK] "
     "streams:STREAMS (key [key ...] id [id ...])",
     group="stream",
     since="5.0.0",
