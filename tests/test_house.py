@@ -111,3 +111,65 @@ def test_each_module_that_declares_commands_is_a_line_of_the_registry() -> None:
 
     assert list(registry.MODULES) == sorted(registry.MODULES)
     assert set(registry.MODULES) == {module_name(path).removeprefix("penstock.commands.") for path in declare}
+
+
+# Names of commands that engine/ and server/ may have. A line that is not needed any more fails, too: remove it.
+COMMANDS_WRITTEN = {  # as words of the log, of a base file, of the stream to replicas, of requests to a master
+    "ARMSET", "ARSEEK", "AUTH", "DEL", "EXEC", "FAILOVER", "FUNCTION", "HDEL", "HPEXPIREAT", "HSET", "MULTI",
+    "PENSTOCK.POLICY", "PENSTOCK.XNACK", "PEXPIREAT", "PING", "PSYNC", "REPLCONF", "RPUSH", "SADD", "SELECT", "SET",
+    "TIME", "XACK", "XADD", "XCFGSET", "XCLAIM", "XDEL", "XGROUP", "XIDMPRECORD", "XNACK", "XSETID", "XTRIM", "ZADD",
+}  # fmt: skip
+COMMANDS_ASKED = {  # in a decision: what a transaction, a link or the end of the server is
+    "EXEC", "MULTI", "PING", "REPLCONF", "FLUSHALL", "SHUTDOWN",
+}  # fmt: skip
+COMPATIBILITY = ROOT / "penstock/engine/table/client_compat.py"  # reply fields by version, and what Valkey has
+
+
+def command_names(tree: ast.Module) -> set[str]:
+    """The names of commands among the texts of a module, docstrings left out."""
+    names = {row.name for top in registry.table().values() for row in (top, *top.subcommands.values())}
+    docs = {
+        id(node.body[0].value)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef)
+        and node.body
+        and isinstance(node.body[0], ast.Expr)
+    }
+    texts = {
+        node.value if isinstance(node.value, str) else node.value.decode("latin-1")
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str | bytes) and id(node) not in docs
+    }
+    return texts & names
+
+
+def test_the_engine_and_the_server_name_no_command_but_these() -> None:
+    floors = [ROOT / "penstock/engine", ROOT / "penstock/server"]
+    found = [
+        command_names(TREES[path])
+        for path in FILES
+        if path != COMPATIBILITY and any(path.is_relative_to(floor) for floor in floors)
+    ]
+
+    assert set.union(*found) == COMMANDS_WRITTEN | COMMANDS_ASKED
+
+
+# Functions above 70 lines: their number only gets smaller.
+MOST_LINES_OF_A_FUNCTION = 70
+LONGER_FUNCTIONS = {
+    ("engine/engine_state.py", "__init__"),
+    ("engine/rdb/native_nodes.py", "_read"),
+    ("server/run.py", "run"),
+}
+
+
+def test_no_function_is_longer_than_seventy_lines_but_these() -> None:
+    longer = {
+        (path.relative_to(ROOT / "penstock").as_posix(), node.name)
+        for path, tree in TREES.items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        and (node.end_lineno or 0) - node.lineno >= MOST_LINES_OF_A_FUNCTION
+    }
+
+    assert longer == LONGER_FUNCTIONS

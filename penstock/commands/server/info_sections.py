@@ -147,9 +147,6 @@ def memory(ctx: Context) -> Text:
     dataset = value_sizes.dataset_bytes(engine.keyspace)
     startup = engine.identity.startup_bytes
     maximum = settings.number("maxmemory")
-    scripts = engine.scripts
-    of_lua = scripts.memory()
-    of_lua_text = human(of_lua)
     policy = settings.text("maxmemory-policy")
     of_clients = sum([memory_of(session) for session in engine.sessions.values() if not session.is_replica])
     return (
@@ -170,21 +167,7 @@ def memory(ctx: Context) -> Text:
         f"allocator_resident:{resident}\r\n"
         "allocator_muzzy:0\r\n"
         f"total_system_memory:{total}\r\n"
-        f"total_system_memory_human:{human(total)}\r\n"
-        f"used_memory_lua:{of_lua}\r\n"
-        f"used_memory_vm_eval:{of_lua}\r\n"
-        f"used_memory_lua_human:{of_lua_text}\r\n"
-        "used_memory_scripts_eval:0\r\n"
-        f"number_of_cached_scripts:{len(scripts.cached)}\r\n"
-        f"number_of_functions:{len(scripts.libraries.functions)}\r\n"
-        f"number_of_libraries:{len(scripts.libraries.by_name)}\r\n"
-        "used_memory_vm_functions:0\r\n"
-        f"used_memory_vm_total:{of_lua}\r\n"
-        f"used_memory_vm_total_human:{of_lua_text}\r\n"
-        "used_memory_functions:0\r\n"
-        "used_memory_scripts:0\r\n"
-        "used_memory_scripts_human:0B\r\n"
-        f"maxmemory:{maximum}\r\n"
+        f"total_system_memory_human:{human(total)}\r\n" + _script_memory(ctx) + f"maxmemory:{maximum}\r\n"
         f"maxmemory_human:{human(maximum)}\r\n"
         f"maxmemory_policy:{policy}\r\n"
         "allocator_frag_ratio:1.00\r\n"
@@ -215,6 +198,28 @@ def memory(ctx: Context) -> Text:
     )
 
 
+def _script_memory(ctx: Context) -> Text:
+    """Of INFO memory: what scripts and functions take."""
+    scripts = ctx.engine.scripts
+    of_lua = scripts.memory()
+    of_lua_text = human(of_lua)
+    return (
+        f"used_memory_lua:{of_lua}\r\n"
+        f"used_memory_vm_eval:{of_lua}\r\n"
+        f"used_memory_lua_human:{of_lua_text}\r\n"
+        "used_memory_scripts_eval:0\r\n"
+        f"number_of_cached_scripts:{len(scripts.cached)}\r\n"
+        f"number_of_functions:{len(scripts.libraries.functions)}\r\n"
+        f"number_of_libraries:{len(scripts.libraries.by_name)}\r\n"
+        "used_memory_vm_functions:0\r\n"
+        f"used_memory_vm_total:{of_lua}\r\n"
+        f"used_memory_vm_total_human:{of_lua_text}\r\n"
+        "used_memory_functions:0\r\n"
+        "used_memory_scripts:0\r\n"
+        "used_memory_scripts_human:0B\r\n"
+    )
+
+
 def _percent(part: int, whole: int) -> str:
     return _share(part, whole) + "%"
 
@@ -234,17 +239,18 @@ def threads(ctx: Context) -> Text:
 
 
 def stats(ctx: Context) -> Text:
+    ctx.engine.statistics.sample(ctx.now_ms)
+    text = _traffic(ctx) + _key_events(ctx) + _tables(ctx) + _requests(ctx) + _times(ctx)
+    if ctx.engine.policies.used:
+        text += "".join([f"{name}:{count}\r\n" for name, count in policy_fields.counters(ctx.engine).items()])
+    return text
+
+
+def _traffic(ctx: Context) -> Text:
+    """Of INFO stats: connections, requests, bytes, and what replicas asked for."""
     counted = ctx.engine.statistics
-    counted.sample(ctx.now_ms)
     operations, input_rate, output_rate = counted.rates()
-    usec = slow_calls = slow_usec = slow_max_usec = 0
-    for row in counted.rows.values():
-        usec += row.usec
-        slow_calls += row.slow_calls
-        slow_usec += row.slow_usec
-        slow_max_usec = max(slow_max_usec, row.slow_max_usec)
-    a_batch = two_decimals(counted.commands / counted.reads if counted.reads else 0.0)
-    text = (
+    return (
         f"total_connections_received:{counted.connections}\r\n"
         f"total_commands_processed:{counted.commands}\r\n"
         f"instantaneous_ops_per_sec:{int(operations)}\r\n"
@@ -260,6 +266,13 @@ def stats(ctx: Context) -> Text:
         f"sync_full:{ctx.engine.replication.full_syncs}\r\n"
         f"sync_partial_ok:{ctx.engine.replication.partial_syncs}\r\n"
         f"sync_partial_err:{ctx.engine.replication.partial_syncs_refused}\r\n"
+    )
+
+
+def _key_events(ctx: Context) -> Text:
+    """Of INFO stats: what expired or was evicted, hits and misses."""
+    counted = ctx.engine.statistics
+    return (
         f"expired_subkeys:{counted.expired_subkeys}\r\n"
         f"expired_subkeys_active:{counted.expired_subkeys_active}\r\n"
         f"expired_keys:{counted.expired}\r\n"
@@ -274,6 +287,12 @@ def stats(ctx: Context) -> Text:
         "current_eviction_exceeded_time:0\r\n"
         f"keyspace_hits:{counted.hits}\r\n"
         f"keyspace_misses:{counted.misses}\r\n"
+    )
+
+
+def _tables(ctx: Context) -> Text:
+    """Of INFO stats: channels, forks, and what Redis has besides."""
+    return (
         f"pubsub_channels:{len(ctx.engine.subscriptions.channels)}\r\n"
         f"pubsub_patterns:{len(ctx.engine.subscriptions.patterns)}\r\n"
         f"pubsubshard_channels:{len(ctx.engine.subscriptions.shard_channels)}\r\n"
@@ -287,6 +306,13 @@ def stats(ctx: Context) -> Text:
         "active_defrag_key_misses:0\r\n"
         "total_active_defrag_time:0\r\n"
         "current_active_defrag_time:0\r\n"
+    )
+
+
+def _requests(ctx: Context) -> Text:
+    """Of INFO stats: tracked keys, errors, reads and writes, limits that closed clients."""
+    counted = ctx.engine.statistics
+    return (
         f"tracking_total_keys:{len(ctx.engine.tracking.read)}\r\n"
         f"tracking_total_items:{ctx.engine.tracking.read.pairs}\r\n"
         f"tracking_total_prefixes:{len(ctx.engine.tracking.prefixes)}\r\n"
@@ -303,6 +329,20 @@ def stats(ctx: Context) -> Text:
         f"client_output_buffer_limit_disconnections:{counted.output_buffer_disconnections}\r\n"
         "reply_buffer_shrinks:0\r\n"
         "reply_buffer_expands:0\r\n"
+    )
+
+
+def _times(ctx: Context) -> Text:
+    """Of INFO stats: what requests took, refusals of users, slow requests, requests that came together."""
+    counted = ctx.engine.statistics
+    usec = slow_calls = slow_usec = slow_max_usec = 0
+    for row in counted.rows.values():
+        usec += row.usec
+        slow_calls += row.slow_calls
+        slow_usec += row.slow_usec
+        slow_max_usec = max(slow_max_usec, row.slow_max_usec)
+    a_batch = two_decimals(counted.commands / counted.reads if counted.reads else 0.0)
+    return (
         "eventloop_cycles:0\r\n"
         "eventloop_duration_sum:0\r\n"
         f"eventloop_duration_cmd_sum:{usec}\r\n"
@@ -324,9 +364,6 @@ def stats(ctx: Context) -> Text:
         "hash_templates:0\r\n"
         "hash_template_keys:0\r\n"
     )
-    if ctx.engine.policies.used:
-        text += "".join([f"{name}:{count}\r\n" for name, count in policy_fields.counters(ctx.engine).items()])
-    return text
 
 
 def _stale_percent(ctx: Context) -> str:
