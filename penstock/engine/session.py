@@ -46,6 +46,12 @@ class Link:
         raise NotImplementedError
 
 
+class Kept:
+    """What a command made of a session's last request, kept for the next one that is like it."""
+
+    __slots__ = ()
+
+
 class Session:
     """One client's state, whatever carries its bytes. The server fills in what only it can know.
 
@@ -133,10 +139,12 @@ class Session:
         # waiting
         self.blocked: BlockedRequest | None = None
         self.read_args = NO_WORDS  # its last XREADGROUP, and what that asks for
-        self.read_words: object = None
+        self.read_words: Kept | None = None
         self.add_head = NO_WORDS  # likewise of its last XADD with options
-        self.add_words: object = None
-        self.line_heads: object = None  # how lines of the log begin that tell of its last delivery (group_effects.py)
+        self.add_words: Kept | None = None
+        self.line_heads: Kept | None = (
+            None  # beginnings of lines of the log (group_effects.py)
+        )
         self.fieldsets = NO_FIELDSETS  # names of fields by name, for HIMPORT
         # pub/sub
         self.channels = NO_NAMES

@@ -11,6 +11,7 @@ from typing import Final, TypeAlias
 
 from penstock.engine.aof.aof_compat import Dialect
 from penstock.engine.context import Context
+from penstock.engine.session import Kept
 from penstock.protocol import reply
 from penstock.storage.streams import ids
 from penstock.storage.streams.ids import StreamId
@@ -27,7 +28,7 @@ CLAIM_WORDS: Final = 13  # of an XCLAIM as it is logged, besides the ids
 Released: TypeAlias = "tuple[PendingBlock, int, array[int]]"  # released slots from one on, with their counts then
 
 
-class LineHeads:
+class LineHeads(Kept):
     """How the lines begin that tell what a consumer of a group got: XCLAIM up to the ids, XGROUP SETID up to the id.
 
     A worker's session keeps those of its last delivery: it reads by one consumer, over and over.

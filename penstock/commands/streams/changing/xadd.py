@@ -10,6 +10,7 @@ from penstock.engine import refusals
 from penstock.engine.aof import group_effects, trim_effects
 from penstock.engine.context import Context
 from penstock.engine.policies import settling
+from penstock.engine.session import Kept
 from penstock.engine.table.command_table import command
 from penstock.errors import ReplyError
 from penstock.native.resp_sizes import word_bytes, words_bytes
@@ -29,7 +30,7 @@ _NO_TRIM: Final = TrimArguments()  # shared: not changed
 _NONE_REMOVED: Final[list[StreamId]] = []  # likewise
 
 
-class AddArguments:
+class AddArguments(Kept):
     """The arguments of an XADD. `ms` and `seq` are NO_ID for `*`; `seq` alone for `<ms>-*`.
 
     Shared: not changed once read.

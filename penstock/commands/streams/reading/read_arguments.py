@@ -4,6 +4,7 @@ from typing import Final
 
 from penstock.engine import arguments, refusals
 from penstock.engine.context import Context
+from penstock.engine.session import Kept
 from penstock.engine.table.key_place import KeyPlace
 from penstock.engine.table.option_table import OptionTable
 from penstock.errors import ReplyError
@@ -22,7 +23,7 @@ OPTIONS: Final = OptionTable({
 LONGEST_KEPT_MS: Final = 2**61  # arguments with a longer BLOCK are not reused: it may be out of range the next time
 
 
-class ReadArguments:
+class ReadArguments(Kept):
     """The options, keys and ids of an XREAD or XREADGROUP. `ids_at` is the index of the first id in the request.
 
     `count` is for each stream; `max_count` and `max_size` are limits for all streams of the call. `is_plain`: the
