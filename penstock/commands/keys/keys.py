@@ -5,6 +5,7 @@ from typing import Final
 from penstock.commands.common.overwriting import create, delete, notify_overwritten
 from penstock.engine import arguments, refusals
 from penstock.engine.context import Context
+from penstock.engine.policies import targets
 from penstock.engine.table.command_table import command
 from penstock.errors import ReplyError
 from penstock.protocol import reply
@@ -127,6 +128,7 @@ def rename(ctx: Context, args: list[bytes]) -> bytes:
         raise refusals.no_such_key()
     if key == new_key:
         return reply.OK
+    targets.admit(ctx, new_key, value)
     _rename(ctx, key, value, new_key, ctx.value(new_key))
     ctx.log_request(args)
     return reply.OK
@@ -149,6 +151,7 @@ def renamenx(ctx: Context, args: list[bytes]) -> bytes:
         raise refusals.no_such_key()
     if key == new_key or ctx.value(new_key) is not None:
         return reply.ZERO
+    targets.admit(ctx, new_key, value)
     _rename(ctx, key, value, new_key, None)
     ctx.log_request(args)
     return reply.ONE
@@ -189,6 +192,7 @@ def move(ctx: Context, args: list[bytes]) -> bytes:
     value = ctx.value(key)
     if value is None:
         return reply.ZERO
+    targets.admit(ctx, key, value)
     when_ms = ctx.db.expires.get(key)
     ctx.select(target)
     exists_there = ctx.value(key) is not None
@@ -236,6 +240,7 @@ def copy(ctx: Context, args: list[bytes]) -> bytes:
     value = ctx.read(source)
     if value is None:
         return reply.ZERO
+    targets.admit(ctx, destination, value)
     when_ms = ctx.db.expires.get(source)
     ctx.select(target)
     old = ctx.value(destination)

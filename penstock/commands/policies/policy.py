@@ -23,7 +23,7 @@ from penstock.commands.streams import stream_arguments
 from penstock.commands.streams.changing.xsetid import existing
 from penstock.engine import refusals
 from penstock.engine.context import Context
-from penstock.engine.policies import policy_lines, policy_notes, retention, settling
+from penstock.engine.policies import policy_lines, policy_notes, retention, settling, targets
 from penstock.engine.table.command_table import command
 from penstock.engine.versions import PENSTOCK_VERSION
 from penstock.errors import ReplyError
@@ -87,7 +87,7 @@ def _set_stream(ctx: Context, key: bytes, stream: Stream, args: list[bytes]) -> 
     reader = OptionReader(options, STREAM_AT)
     read_stream_options(settings, reader)
     if not ctx.session.privileged:  # in a replay, the target may be something else by now
-        _refuse_target(ctx, key, settings.forward, FORWARD)
+        _refuse_target(ctx, key, settings.forward, FORWARD, reader)
         _refuse_circle(ctx, key, settings.forward)
     refuse_stream_settings(settings)
     policies = settling.policies_of(ctx, key, stream)
@@ -117,9 +117,10 @@ def _change_group(ctx: Context, key: bytes, stream: Stream, args: list[bytes]) -
         raise refusals.syntax()
     settings = GroupSettings() if is_reset or group.policy is None else group.policy.settings.copy()
     if not is_reset:
-        read_group_options(settings, OptionReader(args, GROUP_AT))
+        reader = OptionReader(args, GROUP_AT)
+        read_group_options(settings, reader)
         if not ctx.session.privileged:
-            _refuse_target(ctx, key, settings.dead_letter, DEAD_LETTER)
+            _refuse_target(ctx, key, settings.dead_letter, DEAD_LETTER, reader)
         refuse_group_settings(settings)
     elif group.policy is None:
         return
@@ -136,10 +137,12 @@ def _change_group(ctx: Context, key: bytes, stream: Stream, args: list[bytes]) -
     ctx.signal(key)
 
 
-def _refuse_target(ctx: Context, key: bytes, target: bytes | None, option: bytes) -> None:
-    """A target is another stream, or a key that is free."""
+def _refuse_target(ctx: Context, key: bytes, target: bytes | None, option: bytes, reader: OptionReader) -> None:
+    """A target is another stream, or a key that is free, to which the user may have entries moved."""
     if target is None:
         return
+    if option in reader.named:
+        targets.admit_link(ctx, key, [target])
     if target == key:
         raise ReplyError(b"ERR a stream cannot be its own %b" % option)
     ctx.stream(target)

@@ -25,6 +25,8 @@ IN_EXEC: Final = (
     b"NOPERM ACLs rules changed between the moment the transaction was accumulated and the EXEC call."
     b" This command is no longer allowed for the following reason: %b"
 )
+IN_SCRIPT: Final = b"ERR ACL failure in script: "
+NO_KEY: Final = b"No permissions to access a key"
 EXEC_REASONS: Final = {
     Reason.COMMAND: b"no permission to execute the command or subcommand",
     Reason.KEY: b"no permission to touch the specified keys",
@@ -337,13 +339,29 @@ class AccessControl:
             return None
         self._statistics.of(row).rejected += 1
         self._note(caller, b"lua", row, request, denial)
-        return b"ERR ACL failure in script: " + refusal_text(caller.user, row, denial)
+        return IN_SCRIPT + refusal_text(caller.user, row, denial)
+
+    def admit_link(self, session: Session, row: Row, request: list[bytes], key: bytes, targets: list[bytes]) -> None:
+        """Refuse a request that would have the server move entries from a key to targets, if its user may not do that.
+
+        Asked by the handler, where the state has the bit RESTRICTED: the words of the request do not name the targets.
+        """
+        refused = session.user.refused_link(row, request, key, targets)
+        if refused is None:
+            return
+        caller = session.asks_for
+        context = self._context(session) if caller is None else b"lua"
+        self._note_refusal(session if caller is None else caller, context, Reason.KEY, refused)
+        raise ReplyError((b"NOPERM " if caller is None else IN_SCRIPT) + NO_KEY)
 
     def _note(self, session: Session, context: bytes, row: Row, request: list[bytes], denial: Denial) -> None:
-        self._statistics.count_denial(denial.reason)
         subject = request[denial.position] if denial.position else row.label
+        self._note_refusal(session, context, denial.reason, subject)
+
+    def _note_refusal(self, session: Session, context: bytes, reason: Reason, subject: bytes) -> None:
+        self._statistics.count_denial(reason)
         now_ms = self._clock.now_us() // 1000
-        self.log.note(session, LOG_REASONS[denial.reason], context, subject, session.user.name, now_ms)
+        self.log.note(session, LOG_REASONS[reason], context, subject, session.user.name, now_ms)
 
     def _context(self, session: Session) -> bytes:
         """Where a refused request stands, in the words of ACL LOG."""
@@ -357,7 +375,7 @@ def _to_nobody(text: str) -> None:
 def refusal_text(user: User, row: Row, denial: Denial) -> bytes:
     """The refusal without its code."""
     if denial.reason is Reason.KEY:
-        return b"No permissions to access a key"
+        return NO_KEY
     if denial.reason is Reason.CHANNEL:
         return b"No permissions to access a channel"
     return b"User %b has no permissions to run the '%b' command" % (user.name, row.label)

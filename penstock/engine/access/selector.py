@@ -135,6 +135,15 @@ class Selector:
             return True
         return any(pattern.allows(key, reads, writes) for pattern in self.keys)
 
+    def refused_link(self, key: bytes, targets: list[bytes]) -> bytes | None:
+        """What it refuses first: to read and change a key, and to change targets; None if it allows all."""
+        if not self.allows_key(key, True, True):
+            return key
+        for target in targets:
+            if not self.allows_key(target, False, True):
+                return target
+        return None
+
     def allows_channel(self, channel: bytes, is_pattern: bool = False) -> bool:
         """Whether it allows a channel. A pattern to subscribe to must be one of its own (Redis 8.6.3)."""
         if self.all_channels:

@@ -117,6 +117,21 @@ class User:
             row.name in selector.allowed and selector.reads_every_key() for selector in self.selectors
         )
 
+    def refused_link(self, row: Row, request: list[bytes], key: bytes, targets: list[bytes]) -> bytes | None:
+        """The key that keeps a request from leading entries from a key to targets; None if the user may do that.
+
+        One selector must allow the request, to read and change the key, and to change the targets. O(selectors * keys
+        * patterns).
+        """
+        refused = key
+        for selector in self.selectors:
+            if selector.denial(row, request) is None:
+                found = selector.refused_link(key, targets)
+                if found is None:
+                    return None
+                refused = found
+        return refused
+
     def allows_channel(self, channel: bytes, is_pattern: bool) -> bool:
         """Whether a subscription may stay."""
         return any(selector.allows_channel(channel, is_pattern) for selector in self.selectors)

@@ -1,11 +1,47 @@
-"""Streams to which the server itself appends entries: dead letters, and scheduled entries that are due."""
+"""Streams to which the server itself appends entries: dead letters, and scheduled entries that are due.
+
+A move asks nothing about rights: they are asked when a policy with targets begins to be in force at a key (`admit`).
+"""
 
 from penstock.engine.context import Context
+from penstock.engine.state import RESTRICTED
 from penstock.protocol import entries
-from penstock.storage.keyspace import type_name
+from penstock.storage.keyspace import Value, type_name
 from penstock.storage.policies.stream_policies import AT_ONCE
 from penstock.storage.streams import ids
 from penstock.storage.streams.stream import Stream
+
+
+def of_stream(stream: Stream) -> list[bytes]:
+    """The targets of a stream's policies and of those of its groups. O(groups), O(1) without policies."""
+    policies = stream.policies
+    if policies is None:
+        return []
+    found = [] if policies.settings.forward is None else [policies.settings.forward]
+    for group in stream.groups.values():
+        target = None if group.policy is None else group.policy.settings.dead_letter
+        if target is not None:
+            found.append(target)
+    return found
+
+
+def admit(ctx: Context, key: bytes, value: Value) -> None:
+    """Refuse to put a value at a key of any database, if its policies have targets and the user may not set them there.
+
+    Nothing may have been changed yet.
+    """
+    if ctx.session.state & RESTRICTED and isinstance(value, Stream):
+        admit_link(ctx, key, of_stream(value))
+
+
+def admit_link(ctx: Context, key: bytes, targets: list[bytes]) -> None:
+    """Refuse policies that move entries of a key to targets, unless the user may read and write the key and write them.
+
+    The right to read is asked, too, for what moves to a target can be read there.
+    """
+    if targets and ctx.session.state & RESTRICTED:
+        assert ctx.row is not None, "a request that runs has a row"
+        ctx.engine.access.admit_link(ctx.session, ctx.row, ctx.args, key, targets)
 
 
 def problem_with(ctx: Context, source: bytes, target: bytes) -> bytes:
