@@ -553,3 +553,7 @@ class EngineSessions(Sessions):
     def is_in_exec(self, session: Session) -> bool:
         context = self._engine.context
         return context.session is session and not context.waits
+
+    def drop_cache(self, session: Session) -> None:
+        engine = self._engine
+        engine.tracking.note_rights(session, session is engine.context.session, engine.outgoing)

@@ -55,6 +55,10 @@ class Sessions:
         """Whether EXEC is running a request of it."""
         raise NotImplementedError
 
+    def drop_cache(self, session: Session) -> None:
+        """Have a client that tracks keys forget all that it has read: it may read other keys from now on."""
+        raise NotImplementedError
+
 
 class AccessControl:
     """Every user of one server, by name.
@@ -267,9 +271,16 @@ class AccessControl:
         """Sessions of a user have its new rules at once. Who listens to what is not allowed any more is closed."""
         for session in self._sessions.every():
             if session.user is before:
-                session.set_user(after)
+                self._become(session, after)
                 if session.is_subscribed and not _may_listen(after, session):
                     self._sessions.close(session)
+
+    def _become(self, session: Session, user: User) -> None:
+        """A session acts as a user from now on. It is not told any more of changes of keys that it may not use now."""
+        before = session.user
+        session.set_user(user)
+        if session.tracking is not None and before is not user and before.key_rules() != user.key_rules():
+            self._sessions.drop_cache(session)
 
     def _close_all(self, user: User) -> None:
         for session in self._sessions.every():
@@ -295,7 +306,7 @@ class AccessControl:
             self._statistics.denied_auth += 1
             self.log.note(session, b"auth", self._context(session), asked_by, name, now_ms)
             raise ReplyError(WRONG_PASSWORD)
-        session.set_user(user)
+        self._become(session, user)
         session.authenticated = True
 
     def log_in_by_certificate(self, session: Session, name: bytes, now_ms: int) -> None:

@@ -117,6 +117,14 @@ class User:
             row.name in selector.allowed and selector.reads_every_key() for selector in self.selectors
         )
 
+    def allows_key(self, key: bytes, reads: bool) -> bool:
+        """Whether some selector allows anything with a key; reads: to read its value. O(selectors * patterns)."""
+        return not self.is_restricted or any(selector.allows_key(key, reads, False) for selector in self.selectors)
+
+    def key_rules(self) -> list[bytes]:
+        """The rules about keys of each selector."""
+        return [selector.key_text() for selector in self.selectors]
+
     def refused_link(self, row: Row, request: list[bytes], key: bytes, targets: list[bytes]) -> bytes | None:
         """The key that keeps a request from leading entries from a key to targets; None if the user may do that.
 

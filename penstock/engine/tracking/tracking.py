@@ -3,14 +3,20 @@
 Without BCAST a connection is told once of each key that it read; with BCAST of every change of a key that has one of
 its prefixes. A message to another connection is sent at once; one to the connection whose request made the change
 after that request's reply; those of BCAST when the turn of the event loop ends.
+
+A connection is told of a key if its user may use the key at that moment: with BCAST read it, else (the connection has
+named the key itself) do anything with it. That holds for a redirected message, too: its receiver's user is not asked.
+Redis 8.6.3 asks nothing, Redis 8.10 does with BCAST.
 """
 
 import random
 from typing import Final, TypeAlias
 
 from penstock.config.settings import Settings
+from penstock.engine.access.users import User
 from penstock.engine.pubsub.subscriptions import Outgoing
 from penstock.engine.session import Session
+from penstock.engine.state import RESTRICTED
 from penstock.engine.table import key_specs
 from penstock.engine.table.key_specs import KeySpec
 from penstock.engine.table.row import Row
@@ -152,6 +158,8 @@ class Tracking:
             reader = self._by_id.get(id)
             if reader is None or reader.tracking is None or reader.tracking.by_prefix:
                 continue
+            if reader.state & RESTRICTED and not reader.user.allows_key(key, False):
+                continue
             if reader is not session:
                 self._tell(reader, reply.bulks([key]), outgoing)
             elif not reader.tracking.no_loop:
@@ -179,6 +187,16 @@ class Tracking:
         self.read.clear()
         return own
 
+    def note_rights(self, session: Session, is_own: bool, outgoing: Outgoing) -> None:
+        """A session that tracks keys may use others from now on: it is told as of a flush that nothing it has is sure.
+
+        is_own: by its own request, after whose reply it is told.
+        """
+        if is_own:
+            self._for_itself.append((session, EVERY_KEY))
+        else:
+            self._tell(session, EVERY_KEY, outgoing)
+
     def end_request(self, outgoing: Outgoing) -> None:
         """A request is over, and its reply stands: the session hears what it did itself."""
         if not self._for_itself:
@@ -198,15 +216,20 @@ class Tracking:
             changed, prefix.changed = prefix.changed, {}
             keys = sorted(changed)
             message = reply.bulks(keys)
+            readable: dict[User, list[bytes]] = {}
             for session in prefix.sessions:
                 options = session.tracking
                 assert options is not None, "who has a prefix tracks keys"
-                if not options.no_loop:
-                    self._tell(session, message, outgoing)
-                    continue
-                others = [key for key in keys if changed[key] is not session]
-                if others:
-                    self._tell(session, reply.bulks(others), outgoing)
+                wanted = keys
+                if session.state & RESTRICTED:
+                    user = session.user
+                    if user not in readable:
+                        readable[user] = [key for key in keys if user.allows_key(key, True)]
+                    wanted = readable[user]
+                if options.no_loop:
+                    wanted = [key for key in wanted if changed[key] is not session]
+                if wanted:
+                    self._tell(session, message if wanted is keys else reply.bulks(wanted), outgoing)
 
     # -- messages ---------------------------------------------------------------------------------------------------
 
