@@ -6,6 +6,7 @@
     files      altered configurations, manifests, logs, snapshots, node files and ACL files
     payloads   altered payloads of RESTORE
     access     rules of users beside a naive model
+    policies   users with rules, policies and a turning clock: no key changes that the user may not write
 
 No input may end the server, keep another client waiting, meet an error of the server's own or take much memory
 (judge.py). Small inputs that found something are in corpus/; the tests run them.
@@ -19,7 +20,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from tests.fuzz.access import attack_access
+from tests.fuzz.access import attack_access, attack_by_policies
 from tests.fuzz.files import attack_files, attack_payloads
 from tests.fuzz.judge import PATIENCE_S
 from tests.fuzz.limit import Found, Limit, say
@@ -27,7 +28,7 @@ from tests.fuzz.live import attack_server, commands, wire
 
 ROUND_S: Final = 60.0  # of one part at a time
 SCRIPTS: Final = 100  # at a time
-PARTS: Final = ("wire", "commands", "scripts", "files", "payloads", "access")
+PARTS: Final = ("wire", "commands", "scripts", "files", "payloads", "access", "policies")
 ROOT: Final = Path(__file__).parents[2]
 ELSEWHERE: Final = (
     "import runpy, sys; sys.path.append(sys.argv.pop(1)); runpy.run_module('tests.fuzz', run_name='__main__')"
@@ -51,6 +52,8 @@ def attacks(part: str, seed: str, limit: Limit) -> Iterator[Found]:
         return attack_files(seed, limit, PATIENCE_S)
     if part == "payloads":
         return attack_payloads(seed, limit, PATIENCE_S)
+    if part == "policies":
+        return attack_by_policies(seed, limit)
     return attack_scripts(seed, limit) if part == "scripts" else attack_access(seed, limit)
 
 

@@ -1,4 +1,7 @@
-"""Random rules of a user, and what they allow, beside a naive model: by ACL DRYRUN, by a real request, and in MULTI."""
+"""Random rules of a user, and what they allow, beside a naive model: by ACL DRYRUN, by a real request, and in MULTI.
+
+And random histories of a user with rules beside policies, which change no key that the user may not write.
+"""
 
 import random
 import traceback
@@ -8,6 +11,7 @@ from typing import Final
 from penstock.engine.engine import Engine
 from penstock.engine.session import Session
 from tests.fuzz.limit import Found, Limit
+from tests.policies.restricted_user import check_history
 from tests.support.access_model import (
     COMMAND_WORDS,
     COMMANDS,
@@ -73,6 +77,16 @@ def attack_access(seed: str, limit: Limit) -> Iterator[Found]:
             users = Users()
         if problem:
             yield Found("access", f"{seed}/{limit.done}", problem)
+
+
+def attack_by_policies(seed: str, limit: Limit) -> Iterator[Found]:
+    """Histories of requests and policies (tests/policies/restricted_user.py). An input is one history."""
+    while limit.more():
+        history = f"{seed}/{limit.done}"
+        try:
+            check_history(history)
+        except Exception:
+            yield Found("policies", history, traceback.format_exc()[-1500:])
 
 
 def one_user(users: Users, chance: random.Random) -> str:

@@ -59,7 +59,16 @@ LIBRARY: Final = "#!lua name=l\nredis.register_function('f', function(keys, args
 MOVED_BY: Final = (b"XDEL", b"XACK")
 OF_A_PLACE: Final = (b"XDEL", b"XACK", b"XTRIM", b"XCLAIM", b"XNACK", b"XGROUP")  # what its policies do to it
 
+STEPS: Final = 250
+
 Place = tuple[int, bytes]
+
+
+def check_history(seed: int | str) -> None:
+    """A random history; AssertionError where the promise is broken."""
+    history = RestrictedUser(seed)
+    for _ in range(STEPS):
+        history.step()
 
 
 class RestrictedUser:
@@ -68,7 +77,7 @@ class RestrictedUser:
     writable: patterns that the user could write at any time so far: a policy that it set then goes on.
     """
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int | str) -> None:
         self.chance = random.Random(seed)
         self.log = UnitLog()
         self.clock = ManualClock(NOW_MS)

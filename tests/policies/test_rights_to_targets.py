@@ -80,6 +80,17 @@ def test_a_script_and_a_function_are_refused_as_for_keys_that_are_named(policies
     assert policies("EXISTS b:1") == 0
 
 
+def test_what_was_held_back_is_asked_with_the_rights_of_the_moment_it_is_run(policies: PolicyDialogue) -> None:
+    client = client_with(policies, "~a:* ~b:* ~secret")
+    policies("CLIENT PAUSE 1000 WRITE")
+    client("COPY a:f b:1")
+    policies("ACL SETUSER u resetkeys ~a:* ~b:*", "CLIENT UNPAUSE")
+    policies.engine.tick()
+
+    assert [str(answer) for answer in client.arrived()] == [NO_KEY]
+    assert policies("EXISTS b:1") == 0
+
+
 def test_one_selector_must_allow_the_request_and_the_targets(policies: PolicyDialogue) -> None:
     client = client_with(policies, "~a:* ~b:* (+xadd ~secret)")
 
