@@ -142,9 +142,7 @@ class Session:
         self.read_words: Kept | None = None
         self.add_head = NO_WORDS  # likewise of its last XADD with options
         self.add_words: Kept | None = None
-        self.line_heads: Kept | None = (
-            None  # beginnings of lines of the log (group_effects.py)
-        )
+        self.line_heads: Kept | None = None  # beginnings of lines of the log (group_effects.py)
         self.fieldsets = NO_FIELDSETS  # names of fields by name, for HIMPORT
         # pub/sub
         self.channels = NO_NAMES
