@@ -14,7 +14,11 @@ FIRST_PORT: Final = 50_000  # what CLIENT LIST shows of the first client; no suc
 
 
 class Openings:
-    """The turn and the loop of one server, for the clients' connections."""
+    """The turn and the loop of one server, for the clients' connections.
+
+    A link is opened with the lock held, because `Server.close` closes with it what is open: a link that is opened later
+    is refused, and would wait for ever if it were not.
+    """
 
     def __init__(self, turn: Turn, loop: InlineLoop, faults: Faults, trace: Trace) -> None:
         self._turn = turn
@@ -26,14 +30,16 @@ class Openings:
 
     def socket(self, timeout_s: float | None) -> LinkedSocket:
         """For a blocking client. ConnectionRefusedError once the server has ended."""
-        port = self._port()
-        return LinkedSocket(self._turn, self._loop, port, self._faults, self._trace.client(port), timeout_s)
+        with self._loop.lock:
+            port = self._port()
+            return LinkedSocket(self._turn, self._loop, port, self._faults, self._trace.client(port), timeout_s)
 
     def stream(self, reader: asyncio.StreamReader, client_loop: asyncio.AbstractEventLoop) -> LinkedStream:
         """For a client in an event loop. ConnectionRefusedError once the server has ended."""
-        port = self._port()
-        traced = self._trace.client(port)
-        return LinkedStream(self._turn, self._loop, port, self._faults, traced, reader, client_loop)
+        with self._loop.lock:
+            port = self._port()
+            traced = self._trace.client(port)
+            return LinkedStream(self._turn, self._loop, port, self._faults, traced, reader, client_loop)
 
     def become(self, other: "Openings") -> None:
         """From now on open links to the server that another one is for: clients know this one."""

@@ -57,6 +57,7 @@ class Replication:
     def close(self) -> None:
         """End the links; what was changed before has been sent. Called without the lock."""
         self._thread.call_and_wait(self._stop)
+        self._is_closed = True  # a thread that is busy stops the links later; nothing more is given to it
 
     def close_soon(self) -> None:
         """As `close`, but does not wait for the thread; called with the lock held."""

@@ -2,9 +2,11 @@
 
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from penstock.server.connections.connection import Connection
+from penstock.testing.loops.inline_loop import LONGEST_WAIT_S
 
 if TYPE_CHECKING:
     import asyncio
@@ -132,12 +134,12 @@ class LinkedSocket(Link):
     def received(self, replies: bytes) -> None:
         with self._arrival:
             self._inbox += replies
-            self._arrival.notify()
+            self._arrival.notify_all()
 
     def ended(self) -> None:
         with self._arrival:
             self._has_ended = True
-            self._arrival.notify()
+            self._arrival.notify_all()
 
     # -- socket -------------------------------------------------------------------------------------------------------
 
@@ -168,7 +170,11 @@ class LinkedSocket(Link):
             return False
         self._loop.start_thread()
         with self._arrival:
-            return self._arrival.wait_for(self._has_something, timeout_s)
+            if timeout_s is not None:
+                return self._arrival.wait_for(self._has_something, timeout_s)
+            while not self._arrival.wait_for(self._has_something, LONGEST_WAIT_S):
+                self._loop.start_thread()
+            return True
 
     def _has_something(self) -> bool:
         return self._has_ended or len(self._inbox) > 0
@@ -217,8 +223,9 @@ class LinkedStream(Link):
         """Call in the client's thread: now if this is it."""
         if threading.get_ident() == self._thread:
             function(*args)
-        elif not self._client_loop.is_closed():
-            self._client_loop.call_soon_threadsafe(function, *args)
+        else:
+            with suppress(RuntimeError):  # the client's loop may be closed
+                self._client_loop.call_soon_threadsafe(function, *args)
 
     def received(self, replies: bytes) -> None:
         self._answered = True

@@ -4,6 +4,7 @@ import asyncio
 import socket
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, cast
 
@@ -68,8 +69,9 @@ class SocketTransport:
     def _call(self, function: Callable[..., object], *args: Any) -> None:
         if threading.get_ident() == self._thread:
             function(*args)
-        elif not self._loop.is_closed():
-            self._loop.call_soon_threadsafe(function, *args)
+        else:
+            with suppress(RuntimeError):  # the server's thread may have ended
+                self._loop.call_soon_threadsafe(function, *args)
 
     def write(self, replies: bytes) -> None:
         self._call(self._transport.write, replies)

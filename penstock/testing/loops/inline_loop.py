@@ -12,7 +12,7 @@ from typing import Final
 
 from penstock.clock import Clock
 
-LONGEST_WAIT_S: Final = 3600.0
+LONGEST_WAIT_S: Final = 1.0  # of every wait in this package whose caller named no time: then it looks again
 
 
 class InlineTimer:
@@ -93,9 +93,9 @@ class InlineLoop:
             self._runs = False
 
     def start_thread(self) -> None:
-        """Have a thread run the timers, if none does."""
+        """Have a thread run the timers, if none does: one that a callback's error has ended is replaced."""
         with self._starting:
-            if self._thread is None and not self._is_closed:
+            if (self._thread is None or not self._thread.is_alive()) and not self._is_closed:
                 self._thread = threading.Thread(target=self._run_timers, name="penstock-timers", daemon=True)
                 self._thread.start()
 
@@ -104,17 +104,23 @@ class InlineLoop:
         self._changed.set()
 
     def close(self) -> None:
-        """End the thread."""
+        """End the thread, which is waited for only so long: a callback that runs in it may take longer."""
         with self._starting:
             self._is_closed = True
         self._changed.set()
         if self._thread is not None and self._thread is not threading.current_thread():
-            self._thread.join()
+            self._thread.join(LONGEST_WAIT_S)
 
     def _run_timers(self) -> None:
-        while not self._is_closed:
+        """What the thread does. Every caller of `_changed.set` changes first what is to be seen, then sets it.
+
+        So it is cleared before anything is looked at: what changes behind the look finds it cleared and ends the wait.
+        """
+        while True:
+            self._changed.clear()
+            if self._is_closed:
+                return
             with self.lock:
-                self._changed.clear()
                 self.run_due()
                 wait_s = self._timers[0].when_s - self.time() if self._timers else LONGEST_WAIT_S
             self._changed.wait(min(max(wait_s, 0.0), LONGEST_WAIT_S))

@@ -3,12 +3,11 @@
 import asyncio
 import threading
 from collections.abc import Callable, Coroutine, Generator
+from concurrent.futures import wait
 from types import coroutine
-from typing import Any, Final, TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
-from penstock.testing.loops.inline_loop import InlineLoop
-
-CLOSING_S: Final = 2.0
+from penstock.testing.loops.inline_loop import LONGEST_WAIT_S, InlineLoop
 
 Returned = TypeVar("Returned")
 Task: TypeAlias = Coroutine[Any, Any, Returned] | Generator[Any, None, Returned]
@@ -63,11 +62,15 @@ class LoopThread:
                 was_called.set()
 
         self.call_soon(call)
-        was_called.wait(CLOSING_S)
+        was_called.wait(LONGEST_WAIT_S)
 
     def run(self, task: Coroutine[Any, Any, Returned]) -> Returned:
-        """Run a task in the thread, and wait for its result; without the lock."""
-        return asyncio.run_coroutine_threadsafe(task, self.loop()).result()
+        """Run a task in the thread, and wait for its result, without the lock. RuntimeError if the thread ends."""
+        future = asyncio.run_coroutine_threadsafe(task, self.loop())
+        while not wait([future], LONGEST_WAIT_S).done:
+            if (self._thread is None or not self._thread.is_alive()) and not future.done():
+                raise RuntimeError("the server has ended")
+        return future.result()
 
     def close(self) -> None:
         """End the tasks and the thread."""
@@ -76,7 +79,7 @@ class LoopThread:
         loop, thread = self._loop, self._thread
         if loop is not None and thread is not None and thread is not threading.current_thread():
             loop.call_soon_threadsafe(loop.stop)
-            thread.join(CLOSING_S)
+            thread.join(LONGEST_WAIT_S)
 
     def _call(self, function: Callable[[], object]) -> None:
         with self._inline.lock:
@@ -117,5 +120,5 @@ def _run(loop: asyncio.AbstractEventLoop) -> None:
     left = asyncio.all_tasks(loop)
     for task in left:
         task.cancel()
-    loop.run_until_complete(asyncio.wait(left, timeout=CLOSING_S) if left else asyncio.sleep(0))
+    loop.run_until_complete(asyncio.wait(left, timeout=LONGEST_WAIT_S) if left else asyncio.sleep(0))
     loop.close()
