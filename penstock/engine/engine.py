@@ -475,7 +475,7 @@ class Engine(EngineState):
     def unpause(self) -> None:
         """CLIENT UNPAUSE, or the time is over: what was held back is run in the order in which it came."""
         for blocked in pausing.end(self):
-            if pausing.is_held(blocked):
+            if pausing.is_held(blocked) and blocked.session.has_client():
                 blocked.session.blocked = None
                 self._take_up(blocked.session, blocked.args)
         if self.blocking.ready:
@@ -503,9 +503,15 @@ class Engine(EngineState):
             self.effects.end_unit()
 
     def retry(self, blocked: BlockedRequest, now_us: int) -> bool:
-        """Run a blocked request again; whether it was served."""
+        """Run a blocked request again; whether it waits no more: it was served, or its client has gone.
+
+        A client that has gone stays blocked: what it sent behind is not handled before the loop tells of its end.
+        """
         ctx = self.context
         session = blocked.session
+        if self.blocking.may_take(blocked) and not session.has_client():
+            self.blocking.forget(blocked)
+            return True
         ctx.begin(session, now_us)
         ctx.select(blocked.db_index)
         ctx.attempt = blocked

@@ -45,6 +45,13 @@ class Link:
         """Between whom it is. Asked once, when somebody wants to know: making the words takes longer than a PING."""
         raise NotImplementedError
 
+    def has_peer(self) -> bool:
+        """Whether the client is still there, as far as the system knows, which may have learnt of its end just now.
+
+        Costs a call of the system: asked only before a client that waited is given something.
+        """
+        raise NotImplementedError
+
 
 class Kept:
     """What a command made of a session's last request, kept for the next one that is like it."""
@@ -184,6 +191,11 @@ class Session:
     def keep_endpoints(self) -> None:
         """Ask for the endpoints now: the link will not know them any more when it is lost."""
         self._endpoints = self.endpoints
+
+    def has_client(self) -> bool:
+        """Whether the client is there to take a reply (`Link.has_peer`); True where nothing carries the session."""
+        link = self.link
+        return link is None or link.has_peer()
 
     @property
     def address(self) -> str:

@@ -117,6 +117,9 @@ class FakeTransport(asyncio.Transport):
     def resume_reading(self) -> None:
         self.reads = True
 
+    def is_closing(self) -> bool:
+        return self.closed
+
     def close(self) -> None:
         self.closed = True
 

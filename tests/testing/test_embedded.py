@@ -314,6 +314,21 @@ def test_a_client_of_a_socket_is_closed_with_the_server() -> None:
         outside.ping()
 
 
+def test_a_blocked_client_of_a_socket_that_closes_is_given_nothing(
+    server: penstock.Server, client: redis.Redis
+) -> None:
+    outside = redis.from_url(server.url, socket_timeout=PATIENCE_S)
+    link = outside.connection_pool.get_connection()
+    link.send_command("BLPOP", "queue", 0)
+    wait_until_blocked(client)
+
+    with server._loop.lock:  # the server's thread does not learn of the end before the push
+        link.disconnect()
+        client.rpush("queue", "job")
+
+    assert client.lrange("queue", 0, -1) == [b"job"]
+
+
 # -- servers ----------------------------------------------------------------------------------------------------------
 
 

@@ -172,6 +172,19 @@ class Blocking:
                 self._pass_over(make_consumer, queue, blocked, now_us)
         return count
 
+    def may_take(self, blocked: BlockedRequest) -> bool:
+        """Whether the next try may take something that others would have got: not one that only reads.
+
+        A plain reader of a group takes nothing where the group has had every entry: that is what the last one finds.
+        """
+        if not blocked.row.write:
+            return False
+        if blocked.group is None or not blocked.is_plain():
+            return True
+        stream = self._keyspace.databases[blocked.db_index].values.get(blocked.keys[0])
+        group = stream.groups.get(blocked.group) if isinstance(stream, Stream) else None
+        return group is not None and isinstance(stream, Stream) and group.last_id < stream.last_id
+
     def _add_special(
         self,
         turns: list[tuple[int, BlockedRequest]],

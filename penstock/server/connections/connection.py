@@ -11,6 +11,7 @@ from penstock.errors import ProtocolError
 from penstock.protocol import reply
 from penstock.protocol.native_parser import LONGEST_KEPT
 from penstock.protocol.request_reader import RequestReader, count_of
+from penstock.server.connections import peer_end
 from penstock.server.tls import tls_context
 
 if TYPE_CHECKING:
@@ -99,6 +100,13 @@ class Connection(Link):
         is_unix = not isinstance(peer, tuple)
         descriptor = NO_DESCRIPTOR if link is None else link.fileno()
         return Endpoints(address_of(local if is_unix else peer), address_of(local), is_unix, descriptor)
+
+    def has_peer(self) -> bool:
+        """Whether the peer has neither closed nor half-closed, nor the connection been lost."""
+        if self.gone or self._ends or self._transport.is_closing():
+            return False
+        link: socket.socket | None = self._transport.get_extra_info("socket")
+        return link is None or not peer_end.has_ended(link.fileno())
 
     def data_received(self, data: bytes) -> None:
         if self.gone:

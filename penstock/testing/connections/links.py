@@ -37,6 +37,9 @@ class LinkTransport:
 
     abort = close
 
+    def is_closing(self) -> bool:
+        return not self._link.is_open
+
     def get_extra_info(self, name: str) -> tuple[str, int] | None:
         return {"peername": (HOST, self._port), "sockname": (HOST, 0)}.get(name)
 

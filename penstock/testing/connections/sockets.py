@@ -88,6 +88,9 @@ class SocketTransport:
     def resume_reading(self) -> None:
         self._call(self._transport.resume_reading)
 
+    def is_closing(self) -> bool:
+        return self._transport.is_closing()
+
     def get_extra_info(self, name: str) -> object:
         return self._transport.get_extra_info(name)
 

@@ -1,0 +1,16 @@
+"""Whether a connection's peer has ended it, asked of the system: the event loop may not have read that yet."""
+
+import select
+from typing import Final
+
+# Linux says POLLRDHUP as soon as the peer sends no more (FIN, shutdown), whatever it sent before that nobody has read
+# yet (poll(2)). Where there is none, the end of what can be read is POLLHUP, and is told to who asks for POLLIN.
+ASKED_FOR: Final[int] = getattr(select, "POLLRDHUP", select.POLLIN)
+ENDED: Final[int] = getattr(select, "POLLRDHUP", 0) | select.POLLHUP | select.POLLERR | select.POLLNVAL
+
+
+def has_ended(descriptor: int) -> bool:
+    """Whether the peer of a socket has closed, reset or half-closed the connection. One call of the system, no wait."""
+    asked = select.poll()
+    asked.register(descriptor, ASKED_FOR)
+    return any(events & ENDED for _, events in asked.poll(0))
