@@ -1,11 +1,12 @@
 """BITOP: combines strings bit by bit. A string is treated as one long number, its first byte as the lowest."""
 
 from functools import reduce
+from io import BytesIO
 from operator import and_, or_, xor
 from typing import Final
 
 from penstock.commands.common.overwriting import delete, overwrite
-from penstock.commands.strings.strings import read_string
+from penstock.commands.strings.strings import read_part
 from penstock.engine import refusals
 from penstock.engine.context import Context
 from penstock.engine.table.command_table import command
@@ -14,11 +15,12 @@ from penstock.protocol import reply
 from penstock.storage.types.string_forms import raw_string
 
 PART_BYTES: Final = 65536  # that are combined at a time: more would take memory as large as all the strings
+INVERTED: Final = bytes(range(255, -1, -1))  # for each byte, the one with the other bits
 OPERATIONS: Final = (b"AND", b"OR", b"XOR", b"NOT", b"DIFF", b"DIFF1", b"ANDOR", b"ONE")
 
 
-def combined(operation: bytes, numbers: list[int], length: int) -> int:
-    """The result of one operation on numbers of `length` bytes.
+def combined(operation: bytes, numbers: list[int]) -> int:
+    """The result of one operation, any but NOT.
 
     DIFF: bits in the first and in no other; DIFF1: in another and not in the first; ANDOR: in the first and in another;
     ONE: in exactly one of them.
@@ -29,8 +31,6 @@ def combined(operation: bytes, numbers: list[int], length: int) -> int:
         return reduce(or_, numbers)
     if operation == b"XOR":
         return reduce(xor, numbers)
-    if operation == b"NOT":
-        return numbers[0] ^ ((1 << 8 * length) - 1)
     if operation == b"ONE":
         once = several = 0
         for number in numbers:
@@ -43,11 +43,25 @@ def combined(operation: bytes, numbers: list[int], length: int) -> int:
     return first & ~others if operation == b"DIFF" else others & ~first
 
 
-def _part(operation: bytes, values: list[bytes], start: int, length: int) -> bytes:
+def _part(operation: bytes, values: list[bytes | bytearray], start: int, length: int) -> bytes | bytearray:
     """PART_BYTES of the result, from `start` on; it has `length` in all."""
     size = min(PART_BYTES, length - start)
+    if operation == b"NOT":  # half the time of the way by numbers
+        return values[0][start : start + size].translate(INVERTED)
     numbers = [int.from_bytes(value[start : start + size], "little") for value in values]
-    return combined(operation, numbers, size).to_bytes(size, "little")
+    return combined(operation, numbers).to_bytes(size, "little")
+
+
+def _result(operation: bytes, values: list[bytes | bytearray], length: int) -> bytes:
+    """The result of one operation, of `length` bytes.
+
+    A BytesIO grows without being copied and gives what it has away. Parts in a list that are joined are two copies of
+    the result, and the system takes three times as long to find memory for them as it takes to combine 512 MB.
+    """
+    result = BytesIO()
+    for start in range(0, length, PART_BYTES):
+        result.write(_part(operation, values, start, length))
+    return result.getvalue()
 
 
 @command(
@@ -68,14 +82,13 @@ def bitop(ctx: Context, args: list[bytes]) -> bytes:
         raise ReplyError(b"ERR BITOP NOT must be called with a single source key.")
     if operation in (b"DIFF", b"DIFF1", b"ANDOR") and len(sources) < 2:
         raise ReplyError(b"ERR BITOP %b must be called with at least two source keys." % operation)
-    values = [read_string(ctx, key) or b"" for key in sources]
+    values = [read_part(ctx, key) or b"" for key in sources]
     length = max(map(len, values))
     if not length:
         if delete(ctx, target):
             ctx.log_request(args)
         return reply.ZERO
-    parts = [_part(operation, values, at, length) for at in range(0, length, PART_BYTES)]
-    overwrite(ctx, target, raw_string(b"".join(parts)))
+    overwrite(ctx, target, raw_string(_result(operation, values, length)))
     ctx.event("$", b"set", target)
     ctx.dirty += 1
     ctx.log_request(args)
