@@ -299,20 +299,12 @@ class Engine(EngineState):
         return done
 
     def run(self, ctx: Context, row: Row, request: list[bytes], began_us: int) -> bytes:
-        """Run one request for somebody else than its client: a script, a blocked request's next try, the log's replay.
-
-        Its reply, BLOCKED where it waits.
-        """
         replies: list[bytes] = []
         # What runs has its words before another request can take the batch.
         self._execute(ctx, command_of(row), self._alone.become(request, b""), 0, False, began_us, replies)
         return replies[0] if replies else BLOCKED
 
     def run_queue(self, ctx: Context, queue: QueuedRequests, replies: list[bytes]) -> QueuedRequests:
-        """Run the requests of a transaction as one unit of the log; what is left of them.
-
-        Something is left where a script takes long: then the server is busy, and the script's reply is still to come.
-        """
         self.effects.is_one_unit = True
         together = not self.state & SEEN
         began_us = self.now_us()
@@ -393,19 +385,15 @@ class Engine(EngineState):
         return None, left.count
 
     def named_row(self, request: list[bytes]) -> Row:
-        """The row that a request names, whatever its arity; a container's own row where nothing follows its name."""
         return self.commands.named(request)
 
     def row_of(self, request: list[bytes]) -> Row:
-        """The row of a request whose arity fits, else the refusal (Redis 8.6.3)."""
         return self.commands.fitting(request)
 
     def logged_row(self, request: list[bytes]) -> Row:
-        """As `row_of`, for a line of the log, which knows what clients do not, and by its own name."""
         return self.commands.logged(request)
 
     def ran_late(self, ctx: Context, row: Row, request: list[bytes], began_us: int, refusal: ReplyError | None) -> None:
-        """A request that took long in another thread is over, and counted as `run` counts."""
         usec = self.clock.now_us() - began_us
         if refusal is None:
             self.statistics.ran(row, usec, None)
@@ -417,10 +405,6 @@ class Engine(EngineState):
             self.show_to_monitors(ctx, row, request)
 
     def replay(self, ctx: Context, requests: list[list[bytes]], at: int) -> tuple[int, bytes]:
-        """Run lines of the log from a place on: how many, and the error reply of a line that was refused.
-
-        No gates, no statistics, no waiting. ReplyError where a line names no command or has a wrong number of words.
-        """
         request = requests[at]
         row = self.commands.logged(request)
         if row.replay_handler is not None:
@@ -548,7 +532,6 @@ class Engine(EngineState):
             self.tracking.end_turn(self.outgoing)
 
     def serve_ready(self, now_us: int) -> None:
-        """Serve the readers that a finished script or a disconnect unblocked."""
         if self.blocking.ready:
             self._serve(now_us)
 
@@ -562,7 +545,6 @@ class Engine(EngineState):
             self.lazy_free.free_lazily()
 
     def tick(self) -> None:
-        """What time alone brings: deadlines, CLAIM wake-ups, policies, expiry, the end of a pause."""
         if self.busy:
             return
         now_us = self.clock.now_us()
@@ -589,7 +571,6 @@ class Engine(EngineState):
             self._serve(now_us)
 
     def next_wakeup_ms(self) -> int:
-        """Next unix ms at which `tick` must run; 0 if none."""
         if self.busy:
             return 0
         waiter_ms, pause_ms = self.blocking.next_ms(), self.paused_until_ms

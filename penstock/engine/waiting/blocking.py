@@ -175,7 +175,8 @@ class Blocking:
     def may_take(self, blocked: BlockedRequest) -> bool:
         """Whether the next try may take something that others would have got: not one that only reads.
 
-        A plain reader of a group takes nothing where the group has had every entry: that is what the last one finds.
+        A plain reader of a group without a policy takes nothing where the group has had every entry: that is what the
+        last one finds. With a policy it may get what was given back.
         """
         if not blocked.row.write:
             return False
@@ -183,7 +184,9 @@ class Blocking:
             return True
         stream = self._keyspace.databases[blocked.db_index].values.get(blocked.keys[0])
         group = stream.groups.get(blocked.group) if isinstance(stream, Stream) else None
-        return group is not None and isinstance(stream, Stream) and group.last_id < stream.last_id
+        if group is None or not isinstance(stream, Stream):
+            return False
+        return group.policy is not None or group.last_id < stream.last_id
 
     def _add_special(
         self,
