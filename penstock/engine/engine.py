@@ -483,7 +483,6 @@ class Engine(EngineState):
         found = None if stream is None else stream.groups.get(group)
         if found is not None and name not in found.consumers:
             consumers.new_consumer(ctx, key, found, name)
-            ctx.log(b"XGROUP", b"CREATECONSUMER", key, group, name)
             self.effects.end_unit()
 
     def retry(self, blocked: BlockedRequest, now_us: int) -> bool:

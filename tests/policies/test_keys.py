@@ -28,6 +28,7 @@ def test_what_waits_is_pending_without_an_owner_and_logged_with_the_read(orders:
 
     assert orders("XPENDING s g - + 10")[1] == [b"2-0", b"", -1, 0]
     assert orders.since() == [
+        "XGROUP CREATECONSUMER s g alice ; "
         "XCLAIM s g alice 0 1-0 3-0 4-0 TIME 1795300000000 RETRYCOUNT 1 FORCE JUSTID LASTID 0-0 ; "
         "XNACK s g FAIL IDS 2 2-0 5-0 RETRYCOUNT 0 FORCE ; XGROUP SETID s g 5-0 ENTRIESREAD 5"
     ]

@@ -61,7 +61,10 @@ def test_a_redelivery_is_logged_as_a_claim(leased: PolicyDialogue) -> None:
     leased.since()
     assert read_ids(leased, "XREADGROUP GROUP g bob COUNT 2 STREAMS s >") == ["1-0", "2-0"]
 
-    assert leased.since() == ["XCLAIM s g bob 0 1-0 2-0 TIME 1795300030000 RETRYCOUNT 2 FORCE JUSTID LASTID 3-0"]
+    assert leased.since() == [
+        "XGROUP CREATECONSUMER s g bob ; "
+        "XCLAIM s g bob 0 1-0 2-0 TIME 1795300030000 RETRYCOUNT 2 FORCE JUSTID LASTID 3-0"
+    ]
     leased.reloaded()
     leased.rewritten()
 

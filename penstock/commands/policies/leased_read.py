@@ -31,7 +31,6 @@ def read(
     claims: bool,
     max_count: int,
     budget: Budget,
-    is_new: bool,
 ) -> bytes:
     """The entries as an array; b"" if there are none. A NOACK read gets new ones only: it acknowledges nothing."""
     group, policy = target.group, target.group.policy
@@ -43,12 +42,10 @@ def read(
     again = len(parts)
     order = keys.order_of(target.stream, group, policy)
     if order is not None:
-        if is_new and options.no_ack and not again:
-            ctx.log(b"XGROUP", b"CREATECONSUMER", target.key, group.name, consumer.name)
         shown = keyed_read.read_new(ctx, target, policy, order, consumer, options.no_ack, max_count - again, budget)
         parts += [entries.with_delivery(entry, 0, 0) for entry in shown] if claims else shown
         return b"*%d\r\n" % len(parts) + b"".join(parts) if parts else b""
-    return with_new(ctx, target, consumer, parts, options.no_ack, max_count, budget, is_new, claims)
+    return with_new(ctx, target, consumer, parts, options.no_ack, max_count, budget, claims)
 
 
 def read_again_together(

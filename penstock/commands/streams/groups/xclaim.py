@@ -28,7 +28,7 @@ DEFAULT_AUTOCLAIMED: Final = 100
 
 
 def _consumer(ctx: Context, key: bytes, group: Group, name: bytes) -> Consumer:
-    """The claiming consumer, with its seen time updated; created if it does not exist, which is not logged."""
+    """The claiming consumer, with its seen time updated; created if it does not exist."""
     consumer = group.consumers.get(name)
     if consumer is None:
         return new_consumer(ctx, key, group, name)

@@ -166,7 +166,6 @@ def xgroup_createconsumer(ctx: Context, args: list[bytes]) -> bytes:
     if args[4] in group.consumers:
         return reply.ZERO
     new_consumer(ctx, args[2], group, args[4])
-    ctx.log_request(args)
     return reply.ONE
 
 

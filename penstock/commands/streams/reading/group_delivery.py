@@ -59,12 +59,11 @@ def with_new(
     no_ack: bool,
     max_count: int,
     budget: Budget,
-    is_new: bool,
     claims: bool,
 ) -> bytes:
     """Hand out new entries behind those in `parts`, which are delivered again: an array of all; b"" if it is empty.
 
-    is_new: whether the consumer is. claims: each entry is shown with its idle time and delivery count.
+    claims: each entry is shown with its idle time and delivery count.
     """
     again = len(parts)
     runs = new_runs(target, budget.max_count(max_count - again), budget)
@@ -72,8 +71,6 @@ def with_new(
         shown = segment.entry_list(start, stop)
         parts += [entries.with_delivery(entry, 0, 0) for entry in shown] if claims else shown
     if runs:
-        if is_new and no_ack and not again:
-            ctx.log(b"XGROUP", b"CREATECONSUMER", target.key, target.group.name, consumer.name)
         hand_out(ctx, target, consumer, runs, no_ack)
     return b"*%d\r\n" % len(parts) + b"".join(parts) if parts else b""
 

@@ -63,22 +63,17 @@ def xreadgroup(ctx: Context, args: list[bytes]) -> bytes:
         if max_count <= 0:
             continue
         ctx.read(target.key)  # Redis looks the key up twice and counts both as hits or misses
-        consumer, is_new = _consumer(ctx, target, options.consumer)
+        consumer = _consumer(ctx, target, options.consumer)
         if target.after != ids.MAX:
             claims = False  # for the following streams, too
             budget.open_stream(target.key)
             answer = _history(ctx, target, consumer, max_count, budget)
         elif leases.kept_policy(ctx, target.group) is not None:
-            answer = leased_read.read(ctx, target, consumer, options, claims, max_count, budget, is_new)
-            is_new = is_new and not answer
+            answer = leased_read.read(ctx, target, consumer, options, claims, max_count, budget)
         elif claims:
-            answer = _claim_and_read(ctx, target, consumer, options, max_count, budget, is_new)
-            is_new = is_new and not answer
+            answer = _claim_and_read(ctx, target, consumer, options, max_count, budget)
         else:
-            answer = _read_new(ctx, target, consumer, options.no_ack, max_count, budget, is_new)
-            is_new = False
-        if is_new:
-            ctx.log(b"XGROUP", b"CREATECONSUMER", target.key, target.group.name, consumer.name)
+            answer = _read_new(ctx, target, consumer, options.no_ack, max_count, budget)
         if answer:
             served.append((target.key, answer))
     if served:
@@ -118,26 +113,24 @@ def _target(ctx: Context, key: bytes, word: bytes, options: ReadArguments) -> Re
     return target
 
 
-def _consumer(ctx: Context, target: ReadTarget, name: bytes) -> tuple[Consumer, bool]:
-    """The consumer, with its seen time updated, and whether it is new; it is created if it does not exist."""
+def _consumer(ctx: Context, target: ReadTarget, name: bytes) -> Consumer:
+    """The consumer, with its seen time updated; it is created if it does not exist."""
     consumer = target.group.consumers.get(name)
     if consumer is None:
-        return new_consumer(ctx, target.key, target.group, name), True
+        return new_consumer(ctx, target.key, target.group, name)
     consumer.seen_ms = ctx.now_ms
-    return consumer, False
+    return consumer
 
 
 # -- new entries ------------------------------------------------------------------------------------------------------
 
 
 def _read_new(
-    ctx: Context, target: ReadTarget, consumer: Consumer, no_ack: bool, max_count: int, budget: Budget, is_new: bool
+    ctx: Context, target: ReadTarget, consumer: Consumer, no_ack: bool, max_count: int, budget: Budget
 ) -> bytes:
     """`>`: entries that the group has not delivered yet; b"" if there are none."""
     budget.open_stream(target.key)
     runs = new_runs(target, max_count, budget)
-    if is_new and (no_ack or not runs):
-        ctx.log(b"XGROUP", b"CREATECONSUMER", target.key, target.group.name, consumer.name)
     if not runs:
         return b""
     return handed_out(ctx, target, consumer, runs, no_ack)
@@ -204,7 +197,6 @@ def _claim_and_read(
     options: ReadArguments,
     max_count: int,
     budget: Budget,
-    is_new: bool,
 ) -> bytes:
     """First the entries that are idle for long enough, in delivery order, then new ones.
 
@@ -227,7 +219,7 @@ def _claim_and_read(
         consumer.active_ms = ctx.now_ms
         ctx.dirty += len(claimed)
         group_effects.log_held(ctx, target.key, group, claimed_runs)
-    return with_new(ctx, target, consumer, parts, options.no_ack, max_count, budget, is_new, True)
+    return with_new(ctx, target, consumer, parts, options.no_ack, max_count, budget, True)
 
 
 # -- waiting ----------------------------------------------------------------------------------------------------------
