@@ -64,14 +64,14 @@ def xdelex(ctx: Context, args: list[bytes]) -> bytes:
     if stream is None:
         return reply.array([ABSENT] * len(texts))
     replies = []
-    deleted = 0
+    deleted = dropped = 0
     entry_ids = stream_arguments.stream_ids(texts)
     for entry_id in entry_ids:
         if references == ACKNOWLEDGED and stream.is_referenced(entry_id):
             replies.append(REFERENCED)
             continue
         if references == DELETE_REFERENCES:
-            stream.drop_references(entry_id)
+            dropped += stream.drop_references(entry_id)  # of an entry that is gone, too
         if stream.delete(entry_id):
             deleted += 1
             replies.append(DELETED)
@@ -79,14 +79,17 @@ def xdelex(ctx: Context, args: list[bytes]) -> bytes:
             replies.append(ABSENT)
     if deleted:
         _notify_deleted(ctx, args[1], deleted)
+    if deleted or dropped:
+        ctx.dirty += dropped
         if ctx.effects.dialect.references:
             ctx.log_request(args)
         else:
-            ctx.log(b"XDEL", args[1], *_ids_with(texts, replies, DELETED))
-            if references == DELETE_REFERENCES:
+            if deleted:
+                ctx.log(b"XDEL", args[1], *_ids_with(texts, replies, DELETED))
+            if dropped:
                 group_effects.log_dropped_references(ctx, args[1], stream, entry_ids)
-    if deleted and stream.policies is not None:
-        settling.deleted(ctx, args[1], stream, entry_ids)
+        if stream.policies is not None:
+            settling.deleted(ctx, args[1], stream, entry_ids)
     return reply.array(replies)
 
 
