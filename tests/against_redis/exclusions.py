@@ -37,6 +37,7 @@ FIELDS_SINCE: Final = {
 # Requests and words that are never sent.
 REQUESTS: Final = {
     "XNACK": "new in Redis 8.8: golden dialogues show it",
+    "XTRIM, XADD with DELREF in a scenario that deletes entries otherwise": "references of those stay in Redis",
     "MAXCOUNT, MAXSIZE": "new in Redis 8.10: golden dialogues show them",
     "XIDMPRECORD of an entry whose id is no time in the future": "a job forgets the record within a second",
     "IDMP-DURATION below 100": "the same job forgets iids while the scenario lasts",

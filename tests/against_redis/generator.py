@@ -38,6 +38,7 @@ UNCUT: Final = (
     "SCAN",
     "IFDEQ",
     "IFDNE",
+    "DELREF",
 )  # of a digest that is none, with GET, Redis answers twice
 
 WEIGHTS: Final = {  # how often each command is asked
@@ -66,10 +67,16 @@ class Generator(TableRequests):
         # has producers, or exhausted ids.
         self._has_producers = known.since(8, 6) and chance.random() < 0.5
         self._blocks = False  # inside MULTI, where BLOCK does not wait
+        # A trim with DELREF drops what is pending of entries that were deleted before; a Redis keeps it: a scenario has
+        # such trims, or what deletes entries and keeps references.
+        self._trims_references = known.since(8, 2) and chance.random() < 0.2
         self.vocabulary = self._words()
         self._commands = {name: weight for name, weight in WEIGHTS.items() if self._may_be_sent(name)}
         if known.may_be_sent(""):
             self._commands[LATEST] = 1
+        if self._trims_references:
+            for name in ("XDEL", "XDELEX", "XACKDEL"):
+                self._commands.pop(name, None)
 
     def request(self) -> Request:
         """The next request; one in twenty is broken."""
@@ -137,6 +144,7 @@ class Generator(TableRequests):
             "unix-time-milliseconds": MOMENTS, "unix-time-seconds": (FAR_S,), "SET key": self._string_key,
             "MSET key": ("text", "text", "number"), "string": VALUES,
         }  # fmt: skip
+        trims = 1.0 if self._trims_references else 0.0
         for name in ("GET", "GETDEL", "STRLEN", "APPEND", "INCR", "DECRBY", "SETNX"):
             words[f"{name} key"] = self._read_key
         return Vocabulary(
@@ -148,7 +156,10 @@ class Generator(TableRequests):
                 "MAXSIZE": budget, "BLOCK": lambda _: 0.3 if self._blocks else 0.02, "COUNT": 0.6, "SCAN COUNT": 1,
                 "SCAN MATCH": 1, "CLAIM": self._chance_since(0.25, 8, 4), "NOACK": 0.1, "XCLAIM TIME": 0.1,
                 "XCLAIM LASTID": 0.1, "XCLAIM IDLE": 0.3, "XCLAIM FORCE": 0.5, "XCLAIM JUSTID": 0.3, "filters": 0.6,
-                "MKSTREAM": 0.6, "FULL": 0.6, "full-block": 0.6, "SET EX": 0, "SET PX": 0,
+                "XADD condition": trims or references, "XTRIM condition": trims or references,
+                "XADD DELREF": trims, "XTRIM DELREF": trims, "XADD KEEPREF": 1 - trims, "XTRIM KEEPREF": 1 - trims,
+                "XADD ACKED": 1 - trims, "XTRIM ACKED": 1 - trims, "MKSTREAM": 0.6, "FULL": 0.6,
+                "full-block": 0.6, "SET EX": 0, "SET PX": 0,
             },
             {"XACK id": 9, "XCLAIM id": 5, "XDEL id": 5, "XDELEX id": 5, "XACKDEL id": 5, "XREAD key": 2,
              "XREADGROUP key": 2},

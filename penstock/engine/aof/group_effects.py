@@ -176,8 +176,13 @@ def release_words(dialect: Dialect, key: bytes, group: Group, texts: list[bytes]
 def log_dropped_references(ctx: Context, key: bytes, stream: Stream, gone: list[StreamId]) -> None:
     """Entries are pending in no group any more."""
     for name in stream.groups:
-        for at in range(0, len(gone), MOST_IDS):
-            ctx.log(b"XACK", key, name, *map(ids.text, gone[at : at + MOST_IDS]))
+        log_acknowledged(ctx, key, name, gone)
+
+
+def log_acknowledged(ctx: Context, key: bytes, group: bytes, gone: list[StreamId]) -> None:
+    """Entries are not pending in a group any more."""
+    for at in range(0, len(gone), MOST_IDS):
+        ctx.log(b"XACK", key, group, *map(ids.text, gone[at : at + MOST_IDS]))
 
 
 def log_position(ctx: Context, key: bytes, group: Group) -> None:

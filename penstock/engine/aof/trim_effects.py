@@ -1,10 +1,12 @@
-"""The log's lines for trims: exact, so that a replay, here or on a Redis, removes the same entries."""
+"""The log's lines for trims: exact, so that a replay, here or on a Redis, removes the same entries and references."""
 
 from penstock.engine.aof import group_effects
 from penstock.engine.context import Context
 from penstock.storage.streams import ids
+from penstock.storage.streams.entry_deletion import drop_references_below
 from penstock.storage.streams.ids import StreamId
 from penstock.storage.streams.stream import Stream
+from penstock.storage.streams.trim import DELETE_REFERENCES, Trim
 
 
 def log_acked_trim(ctx: Context, key: bytes, stream: Stream, removed_ids: list[StreamId], takes_all: bool) -> None:
@@ -35,3 +37,18 @@ def log_head_trim(ctx: Context, key: bytes, stream: Stream, removed_ids: list[St
     else:
         ctx.log(*trim)
         group_effects.log_dropped_references(ctx, key, stream, removed_ids)
+
+
+def drop_deleted_references(ctx: Context, key: bytes, stream: Stream, trim: Trim) -> None:
+    """A DELREF trim was made and logged: entries that were deleted before it are not pending any more, either.
+
+    A Redis that makes the same trim keeps their references, so the log has each group's XACK beside it, and a replay
+    leaves them to that. O(groups), and O(log b) for each reference.
+    """
+    if trim.references != DELETE_REFERENCES or ctx.session.privileged:
+        return
+    cut = trim.cut(stream.length, stream.first_id if stream.length else ids.MAX + 1)
+    for group in stream.groups.values():
+        dropped = drop_references_below(group, cut)
+        ctx.dirty += len(dropped)
+        group_effects.log_acknowledged(ctx, key, group.name, dropped)

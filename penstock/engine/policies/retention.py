@@ -75,9 +75,10 @@ def _trim_oldest(ctx: Context, key: bytes, stream: Stream, policies: StreamPolic
     settings = policies.settings
     removed_ids: list[StreamId] = []
     length = stream.length
+    trims: list[Trim] = []
     if settings.max_length != NONE and length > settings.max_length:
-        by_length = Trim(True, max(settings.max_length, length - most), False, 0, settings.references)
-        stream.trim(by_length, removed_ids)
+        trims.append(Trim(True, max(settings.max_length, length - most), False, 0, settings.references))
+        stream.trim(trims[0], removed_ids)
     too_old = ctx.now_ms - settings.max_age_ms
     if settings.max_age_ms != NONE and too_old >= 0 and stream.length and stream.first_id >> 64 <= too_old:
         runs = stream.runs(ids.ZERO, ids.MAX, most)
@@ -85,10 +86,13 @@ def _trim_oldest(ctx: Context, key: bytes, stream: Stream, policies: StreamPolic
         if count_of(runs) == most:
             segment, _, stop = runs[-1]
             end = min(end, segment.id_at(stop - 1) + 1)
-        stream.trim(Trim(False, end, False, 0, settings.references), removed_ids)
+        trims.append(Trim(False, end, False, 0, settings.references))
+        stream.trim(trims[-1], removed_ids)
     if stream.length < length:
         is_delref = settings.references == DELETE_REFERENCES
         trim_effects.log_head_trim(ctx, key, stream, removed_ids if is_delref else None)
+        for trim in trims:
+            trim_effects.drop_deleted_references(ctx, key, stream, trim)
     return length - stream.length
 
 

@@ -1,9 +1,11 @@
-"""Deletes many entries of a stream by their ids, neighbours together."""
+"""Deletes many entries of a stream by their ids, neighbours together; and references to entries that are gone."""
 
 from bisect import bisect_right
 
 from penstock.native.columns import common_length
-from penstock.storage.streams.ids import IdColumns
+from penstock.storage.streams.ids import ZERO, IdColumns, StreamId, halves
+from penstock.storage.streams.pending.group import Group
+from penstock.storage.streams.pending.pending_list import id_of
 from penstock.storage.streams.segment import Segment
 from penstock.storage.streams.stream import Stream
 
@@ -63,3 +65,20 @@ def _remove_run_from_nodes(stream: Stream, segment: Segment, start: int, stop: i
         else:
             del nodes[index]
         start = end
+
+
+def drop_references_below(group: Group, limit: StreamId) -> list[StreamId]:
+    """Remove a group's pending entries below an id, which must be deleted ones; returns their ids, ascending.
+
+    O(slots of a block) where there are none; else O(log b) for each.
+    """
+    dropped: list[StreamId] = []
+    if not group.pending or id_of(group.first()) >= limit:
+        return dropped
+    for pending_slot in group.walk(ZERO):
+        if id_of(pending_slot) >= limit:
+            break
+        dropped.append(id_of(pending_slot))
+    for entry_id in dropped:
+        group.acknowledge(*halves(entry_id))
+    return dropped

@@ -2,10 +2,11 @@
 
 from typing import Final
 
+from penstock.storage.streams.ids import ZERO, StreamId
 from penstock.storage.streams.listpack_nodes import Node
 
 KEEP_REFERENCES: Final = 0  # KEEPREF: pending entries of a trimmed entry stay, as deleted pending entries
-DELETE_REFERENCES: Final = 1  # DELREF: they are removed with the entry
+DELETE_REFERENCES: Final = 1  # DELREF: they are removed with the entry, and those of entries that were deleted before
 ACKNOWLEDGED: Final = 2  # ACKED: an entry that some group still needs is not trimmed
 
 
@@ -26,6 +27,15 @@ class Trim:
         if self.by_length and length <= self.threshold:
             return False
         return not self.limit or removed + node.live <= self.limit
+
+    def cut(self, length: int, first_id: StreamId) -> StreamId:
+        """The id below which the trim wants nothing. After it the stream has `length` entries, from `first_id` on.
+
+        first_id is MAX + 1 where no entry is left. ZERO if the stream is shorter than MAXLEN: then it wants everything.
+        """
+        if not self.by_length:
+            return min(self.threshold, first_id)
+        return first_id if length >= self.threshold else ZERO
 
     def removes_whole(self, length: int, node: Node) -> bool:
         """Whether a trim of a stream with `length` entries removes all of the oldest node."""

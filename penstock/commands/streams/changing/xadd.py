@@ -18,7 +18,7 @@ from penstock.protocol import entries, reply
 from penstock.storage.streams import ids
 from penstock.storage.streams.ids import IdHalves, StreamId
 from penstock.storage.streams.stream import NO_ID_LEFT, Stream
-from penstock.storage.streams.trim import ACKNOWLEDGED, DELETE_REFERENCES, KEEP_REFERENCES
+from penstock.storage.streams.trim import ACKNOWLEDGED, DELETE_REFERENCES, KEEP_REFERENCES, Trim
 
 LARGEST_ENTRY: Final = 1 << 30  # bytes of all fields and values
 
@@ -232,8 +232,10 @@ def xadd(ctx: Context, args: list[bytes]) -> bytes:
     words = text[len(text) - words_bytes(fields) :] if text else reply.words(fields)
     entry = entries.of_words(id_reply, len(fields), words)
     if len(entry) > LARGEST_ENTRY and sum([len(word) for word in fields]) > LARGEST_ENTRY:
-        if is_new:
+        if is_new:  # it stays, as in Redis, which does not log it
             _create(ctx, key, stream)
+            ctx.log(b"XGROUP", b"CREATE", key, b"g", b"0", b"MKSTREAM")
+            ctx.log(b"XGROUP", b"DESTROY", key, b"g")
         raise ReplyError(b"ERR Elements are too large to be stored")
     if is_new:
         _create(ctx, key, stream)
@@ -245,12 +247,16 @@ def xadd(ctx: Context, args: list[bytes]) -> bytes:
     ctx.signal(key)
     ctx.event("t", b"xadd", key)
     removed_ids = _NONE_REMOVED
+    trim: Trim | None = None
     if add.trim.given:
         removed_ids = []
-        if stream.trim(add.trim.trim(add.references, stream.limits.max_entries), removed_ids):
+        trim = add.trim.trim(add.references, stream.limits.max_entries)
+        if stream.trim(trim, removed_ids):
             ctx.event("t", b"xtrim", key)
     if ctx.effects.log is not None:
         _log_add(ctx, args, add, stream, id_reply, words, removed_ids)
+    if trim is not None:
+        trim_effects.drop_deleted_references(ctx, key, stream, trim)
     if stream.policies is not None:
         settling.settle(ctx, key, stream)
     return id_reply
@@ -413,7 +419,8 @@ def xtrim(ctx: Context, args: list[bytes]) -> bytes:
     if stream is None:
         return reply.ZERO
     removed_ids: list[StreamId] = []
-    removed = stream.trim(trim.trim(references, stream.limits.max_entries), removed_ids)
+    wanted = trim.trim(references, stream.limits.max_entries)
+    removed = stream.trim(wanted, removed_ids)
     if removed:
         ctx.dirty += removed
         ctx.touch(key)
@@ -428,6 +435,7 @@ def xtrim(ctx: Context, args: list[bytes]) -> bytes:
             if trim.approximate:
                 _make_exact(effect, trim, stream)
             ctx.log(*effect)
+    trim_effects.drop_deleted_references(ctx, key, stream, wanted)
     if stream.policies is not None:
         settling.trimmed_by_hand(ctx, key, stream)
     return reply.integer(removed)
