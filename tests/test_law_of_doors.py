@@ -25,7 +25,7 @@ from penstock.protocol.request_batch import RequestBatch, batches_of
 from penstock.protocol.request_reader import RequestReader
 from tests.support.clock import NOW_MS
 from tests.support.engines import make_engine, settings_with
-from tests.support.keyspace_picture import keyspace
+from tests.support.keyspace_picture import KEPT, keyspace
 from tests.support.log import UnitLog
 from tests.support.table_engine import APART, OWN_WORDS, SETUP, rows
 from tests.support.table_requests import TableRequests
@@ -425,4 +425,4 @@ def test_the_logs_replay_comes_to_what_the_requests_came_to(seed: int) -> None:
         Replay(again, told.append).lines(world.log.units)
 
         assert told == []
-        assert keyspace(again, False) == keyspace(world.engine, False), story
+        assert keyspace(again, KEPT) == keyspace(world.engine, KEPT), story

@@ -2,20 +2,23 @@
 
 import random
 import re
+import sys
+import time
 
 import pytest
 
-from penstock.clock import ManualClock
 from penstock.engine.aof import rewrite
 from penstock.engine.engine import Engine
+from penstock.storage.streams import ids
+from penstock.storage.streams.pending.pending_list import id_of
 from penstock.storage.streams.stream import Stream
-from tests.against_redis.generator import Generator, with_new_only
 from tests.support import wire
-from tests.support.clock import NOW_MS
-from tests.support.engines import loaded_engine, make_engine, rdb_based_engine
-from tests.support.keyspace_picture import picture, stream_picture
+from tests.support.agreement import Master, assert_agree
+from tests.support.engines import rdb_based_engine
+from tests.support.keyspace_picture import keyspace
 from tests.support.log import UnitLog
-from tests.support.reference_knowledge import Known
+from tests.support.seeds import seeds
+from tests.support.stream_histories import Histories
 from tests.support.table_engine import OWN_WORDS, prepared, rows
 from tests.support.table_requests import TableRequests
 
@@ -52,13 +55,13 @@ def test_every_request_gets_a_whole_reply(seed: int) -> None:
 def test_a_refusal_changes_nothing(seed: int) -> None:
     requests = TableRequests(random.Random(seed))
     engine, session = prepared()
-    before = picture(engine)
+    before = keyspace(engine)
     refused = 0
     for row in rows(engine):
         for request in (requests.valid(row), requests.broken_of(row), requests.broken_of(row)):
             answer = engine.handle(session, request)
             if answer.startswith(b"-"):
-                assert picture(engine) == before, request
+                assert keyspace(engine) == before, request
                 refused += 1
             if answer[:1] != b"-" or session.queue is not None:
                 engine, session = prepared()
@@ -71,13 +74,13 @@ def test_a_command_that_only_reads_logs_and_changes_nothing(seed: int) -> None:
     log = UnitLog()
     engine, session = prepared(log)
     log.units.clear()
-    before = picture(engine)
+    before = keyspace(engine)
     for row in rows(engine):
         if "readonly" in row.flags:
             for request in (requests.valid(row), requests.broken_of(row)):
                 engine.handle(session, request)
                 assert (request, log.units) == (request, [])
-                assert picture(engine) == before, request
+                assert keyspace(engine) == before, request
                 if session.blocked is not None:
                     engine.disconnect(session)
                     session = engine.connect()
@@ -140,95 +143,69 @@ def flat(answer: bytes) -> list[object]:
     return scalars
 
 
-# -- the log ----------------------------------------------------------------------------------------------------------
+# -- what is kept -----------------------------------------------------------------------------------------------------
 
 
-def random_history(seed: int, log: UnitLog) -> Engine:
-    """Some hundred stream requests by several consumers, with a moving clock.
-
-    Histories are not read: no log carries what that changes.
-    """
-    clock = ManualClock(NOW_MS)
-    engine = make_engine(clock, log)
-    session = engine.connect()
-    requests = Generator(random.Random(seed), Known())
-    for _ in range(700):
-        request = [word.encode() for word in with_new_only(requests.request())]
-        if request[0] != b"CONFIG":  # settings have no line in the log
-            engine.handle(session, request)
-        if requests.chance.random() < 0.1:
-            nack = [b"XNACK", requests.key().encode(), b"g1", b"FAIL", b"IDS", b"1", requests.id().encode(), b"FORCE"]
-            engine.handle(session, nack)
-        clock.advance(requests.chance.choice((0, 0, 1, 40)))
-    return engine
+@pytest.mark.parametrize("seed", seeds(quick=40, full=1500))
+def test_master_replica_and_restart_agree(seed: int) -> None:
+    assert_agree(Histories(random.Random(seed)).history(240))
 
 
-def alike(engine: Engine) -> list[object]:
-    """A picture without what no log carries: seen and active times, consumers of fruitless claims."""
-    seen: list[object] = []
-    for number, db in enumerate(engine.keyspace.databases):
-        for key in sorted(db.values):
-            value = db.values[key]
-            if not isinstance(value, Stream):
-                seen.append((number, key, db.expires.get(key), value))
-                continue
-            entries, counters, groups, _ = stream_picture(value, seen_times=False)
-            assert isinstance(groups, list)
-            idempotence = kept_by_a_log(value)
-            seen.append((number, key, db.expires.get(key), entries, counters, [g[:-1] for g in groups], idempotence))
-    return seen
+@pytest.mark.parametrize("version", ["8.0", "7.2"])
+@pytest.mark.parametrize("seed", seeds(quick=5, full=200))
+def test_they_agree_in_the_words_of_an_older_redis(seed: int, version: str) -> None:
+    assert_agree(Histories(random.Random(seed), for_older=True).history(240), version)
 
 
-def kept_by_a_log(stream: Stream) -> object:
-    """What a producer sent, but for entries beyond the last id: XIDMPRECORD refuses them."""
-    producers = stream.producers
-    iids = {
-        pid: {iid: entry_id for iid, entry_id in made.items() if entry_id <= stream.last_id}
-        for pid, made in producers.pids.items()
-    }
-    return producers.duration_s, producers.max_size, {pid: made for pid, made in iids.items() if made}
+@pytest.mark.parametrize(
+    "last", ["XTRIM s MAXLEN 1 DELREF", "XTRIM s MAXLEN 0 DELREF", "XADD s DELREF MAXLEN ~ 1 * f v"]
+)
+@pytest.mark.parametrize("seed", seeds(quick=5, full=100))
+def test_a_trim_with_delref_leaves_nothing_pending_below_the_first_entry(seed: int, last: str) -> None:
+    master = Master()
+    for request in Histories(random.Random(seed)).history(60):
+        master.take(request)
+    master.take(["DISCARD"])
+    master.take(["SELECT", "0"])
+    for line in ("XADD s * f v", last):
+        master.take(line.split())
+
+    stream = master.engine.keyspace.databases[0].values.get(b"s")
+    if isinstance(stream, Stream):
+        first_id = stream.first_id if stream.length else ids.MAX
+        assert [
+            group.name for group in stream.groups.values() if group.pending and id_of(group.first()) < first_id
+        ] == []
+    master.check()
 
 
-def consumers(engine: Engine) -> dict[tuple[bytes, bytes], set[bytes]]:
-    found = {}
-    for key, value in engine.keyspace.databases[0].values.items():
-        if isinstance(value, Stream):
-            for group in value.groups.values():
-                found[(key, group.name)] = set(group.consumers)
-    return found
+@pytest.mark.parametrize("seed", seeds(quick=4, full=12))
+def test_a_server_that_loaded_an_rdb_base_can_go_on_with_a_base_of_requests(seed: int) -> None:
+    master = Master()
+    for request in Histories(random.Random(seed)).history(240):
+        master.take(request)
+    again = rdb_based_engine(master.engine, master.now_ms)
 
-
-@pytest.mark.parametrize("seed", range(12))
-def test_replaying_the_log_gives_the_same_picture(seed: int) -> None:
-    log = UnitLog()
-    engine = random_history(seed, log)
-    again = loaded_engine(log.units, engine.clock.now_us() // 1000)
-
-    assert alike(again) == alike(engine)
-    for place, names in consumers(again).items():
-        assert names <= consumers(engine)[place]
-
-
-@pytest.mark.parametrize("seed", range(12))
-def test_a_rewritten_log_gives_the_same_picture(seed: int) -> None:
-    engine = random_history(seed, UnitLog())
-    now_ms = engine.clock.now_us() // 1000
-    again = loaded_engine(list(rewrite.base_lines(engine.keyspace, engine.settings, now_ms)), now_ms)
-
-    assert alike(again) == alike(engine)
-    assert consumers(again) == consumers(engine)
+    assert base_of(again, master.now_ms) == base_of(master.engine, master.now_ms)
 
 
 def base_of(engine: Engine, now_ms: int) -> bytes:
     return b"".join(rewrite.base_lines(engine.keyspace, engine.settings, now_ms))
 
 
-@pytest.mark.parametrize("seed", range(12))
-def test_a_log_rewritten_as_an_rdb_file_gives_the_same_picture(seed: int) -> None:
-    engine = random_history(seed, UnitLog())
-    now_ms = engine.clock.now_us() // 1000
-    again = rdb_based_engine(engine, now_ms)
+def main() -> None:
+    """Histories for so many seconds of CPU, from a seed on: `python -m tests.test_laws 600 100000`."""
+    seconds, first = float(sys.argv[1]), int(sys.argv[2])
+    count = found = 0
+    while time.process_time() < seconds:
+        try:
+            assert_agree(Histories(random.Random(first + count)).history(240))
+        except AssertionError as difference:
+            found += 1
+            sys.stdout.write(f"seed {first + count}: {difference}\n")
+        count += 1
+    sys.stdout.write(f"{count} histories from seed {first} on, {found} of them with a difference\n")
 
-    assert alike(again) == alike(engine)
-    assert consumers(again) == consumers(engine)
-    assert base_of(again, now_ms) == base_of(engine, now_ms), "it could go on with a base of requests"
+
+if __name__ == "__main__":
+    main()

@@ -11,18 +11,14 @@ Ask = Callable[..., object]
 LEFT_OUT = (b"seen-time", b"active-time", b"radix-tree-keys", b"radix-tree-nodes")
 
 
-def picture(ask: Ask, prefix: str, idle_consumers: bool = True) -> object:
-    """Every key that tests/crash/requests.py makes.
-
-    idle_consumers: those count that have nothing pending. Where a refused request may have failed to make them, they
-    do not: a fruitless claim makes them too, and is not logged.
-    """
+def picture(ask: Ask, prefix: str) -> object:
+    """Every key that tests/crash/requests.py makes."""
     stream = ask(b"XINFO", b"STREAM", (prefix + STREAM).encode(), b"FULL", b"COUNT", b"0")
     strings = [ask(b"GET", (prefix + name).encode()) for name in STRINGS]
-    return str(stream) if isinstance(stream, Exception) else timeless(stream, idle_consumers), strings
+    return str(stream) if isinstance(stream, Exception) else timeless(stream), strings
 
 
-def timeless(fields: object, idle_consumers: bool) -> dict[bytes, object]:
+def timeless(fields: object) -> dict[bytes, object]:
     """A reply of names and values as a dict, without what differs by time."""
     assert isinstance(fields, list)
     pairs = dict(zip(fields[::2], fields[1::2], strict=True))
@@ -30,9 +26,7 @@ def timeless(fields: object, idle_consumers: bool) -> dict[bytes, object]:
         pairs.pop(name, None)
     for name in (b"groups", b"consumers"):
         if isinstance(pairs.get(name), list):
-            pairs[name] = [timeless(each, idle_consumers) for each in pairs[name]]
-    if isinstance(pairs.get(b"consumers"), list) and not idle_consumers:
-        pairs[b"consumers"] = [each for each in pairs[b"consumers"] if each[b"pending"]]
+            pairs[name] = [timeless(each) for each in pairs[name]]
     for name in (b"pel", b"pending"):
         if isinstance(pairs.get(name), list):
             # Of a group: id, owner, time, count; of a consumer: id, time, count.

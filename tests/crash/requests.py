@@ -15,7 +15,7 @@ Request = list[bytes]
 class Requests:
     """Batches of requests; `prefix` goes before the names of its keys.
 
-    Left out is what no log carries: the counts that a read of history raises, consumers that a fruitless claim makes.
+    Left out is what no log carries: the counts that a read of history raises.
     """
 
     def __init__(self, chance: random.Random, prefix: str) -> None:
@@ -35,7 +35,6 @@ class Requests:
     def opening(self) -> list[Request]:
         """The first batch."""
         lines = [f"XGROUP CREATE {self.key} {group} 0 MKSTREAM" for group in GROUPS]
-        lines += [f"XGROUP CREATECONSUMER {self.key} {group} {name}" for group in GROUPS for name in CONSUMERS]
         return [line.encode().split() for line in lines]
 
     def batch(self) -> list[Request]:
@@ -112,6 +111,7 @@ class Requests:
             f"XGROUP SETID {self.key} {group} {self._chance.randint(0, max(self._last, 1))}-1",
             f"XSETID {self.key} {self._last + 1}-0",
             f"XGROUP CREATECONSUMER {self.key} {group} {consumer}",
+            f"XGROUP DELCONSUMER {self.key} {group} {consumer}",
         )
         return self._chance.choice(made)
 

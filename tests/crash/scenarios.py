@@ -70,7 +70,7 @@ class Life:
         self._shaky_since_ms: int | None = None  # a sync runs, or failed and no fresh base came after it
 
     def picture(self) -> object:
-        return [picture(lambda *words: decoded(self._observer.words(*words)), prefix, False) for prefix in PREFIXES]
+        return [picture(lambda *words: decoded(self._observer.words(*words)), prefix) for prefix in PREFIXES]
 
     # -- living -----------------------------------------------------------------------------------------------------
 

@@ -220,15 +220,6 @@ def claim_order(ask: Ask, key: str, group: bytes) -> object:
     return [(entry[0], entry[3]) for entry in read[key.encode()]]
 
 
-def without_idle(seen: dict[object, object]) -> dict[object, object]:
-    """The same picture without consumers that have nothing: those that fruitless claims made are in no log."""
-    for shown in seen.values():
-        if isinstance(shown, tuple) and isinstance(shown[1], dict):
-            for group in shown[1][b"groups"]:
-                group[b"consumers"] = [consumer for consumer in group[b"consumers"] if consumer[b"pel-count"]]
-    return seen
-
-
 def without_ghosts(seen: dict[object, object]) -> dict[object, object]:
     """The same picture without pending entries whose message is gone: no older Redis can be told of their release."""
     for shown in seen.values():
@@ -238,5 +229,4 @@ def without_ghosts(seen: dict[object, object]) -> dict[object, object]:
                 for holder in (group, *group[b"consumers"]):
                     holder[b"pending"] = [held for held in holder[b"pending"] if held[0] in live]
                     holder.pop(b"pel-count")
-                group[b"consumers"] = [consumer for consumer in group[b"consumers"] if consumer[b"pending"]]
     return seen

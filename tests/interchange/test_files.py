@@ -16,7 +16,6 @@ from tests.interchange.pictures import (
     requests,
     theirs,
     without_ghosts,
-    without_idle,
 )
 from tests.support.compared_sides import known_by
 from tests.support.reference_knowledge import Known
@@ -50,9 +49,9 @@ def test_redis_loads_a_live_log(tmp_path: Path, known: Known, seed: int) -> None
     with ours(tmp_path / "ours", HOUR_MS) as server:
         tell(server, seed, known)
         shutil.copytree(tmp_path / "ours", tmp_path / "theirs")
-        mine = without_idle(picture(server.ask))
+        mine = picture(server.ask)
     with theirs(tmp_path / "theirs") as redis:
-        assert without_idle(picture(redis.ask)) == mine
+        assert picture(redis.ask) == mine
 
 
 @pytest.mark.parametrize(("rdb_base", "kind"), [("no", "aof"), ("yes", "rdb")])
@@ -73,9 +72,9 @@ def test_an_older_redis_loads_released_entries_from_a_live_log(tmp_path: Path, k
     with ours(tmp_path / "ours", HOUR_MS, aof_compat_version="8.6") as server:
         tell(server, seed, known, releases=True)
         shutil.copytree(tmp_path / "ours", tmp_path / "theirs")
-        mine = without_ghosts(without_idle(picture(server.ask, RELEASED)))
+        mine = without_ghosts(picture(server.ask, RELEASED))
     with theirs(tmp_path / "theirs") as redis:
-        assert without_ghosts(without_idle(picture(redis.ask, RELEASED))) == mine
+        assert without_ghosts(picture(redis.ask, RELEASED)) == mine
 
 
 @pytest.mark.parametrize("rdb_base", ["no", "yes"])
@@ -105,9 +104,9 @@ def test_we_load_a_log_of_redis(tmp_path: Path, known: Known, seed: int) -> None
         until_rewritten(redis)
         redis.ask("DEBUG", "LOADAOF")
         shutil.copytree(tmp_path / "theirs", tmp_path / "ours")
-        kept = without_idle(picture(redis.ask))
+        kept = picture(redis.ask)
     with ours(tmp_path / "ours") as server:
-        assert without_idle(picture(server.ask)) == kept
+        assert picture(server.ask) == kept
 
 
 def test_an_older_redis_refuses_lines_that_it_does_not_know(tmp_path: Path, known: Known) -> None:

@@ -6,11 +6,10 @@ from penstock.clock import ManualClock, MovableClock
 from penstock.engine.aof.rewrite import base_lines
 from penstock.engine.engine import Engine
 from penstock.protocol import log_reader
-from penstock.storage.streams.stream import Stream
 from tests.support.clock import NOW_MS
 from tests.support.dialogue import Dialogue
 from tests.support.engines import loaded_engine, make_engine, rdb_based_engine, settings_with
-from tests.support.keyspace_picture import keyspace, stream_picture
+from tests.support.keyspace_picture import KEPT, SAVED, keyspace
 from tests.support.log import UnitLog
 
 
@@ -33,7 +32,7 @@ class PolicyDialogue(Dialogue):
     def reloaded(self) -> Engine:
         """An engine that has loaded the log; it holds the same."""
         engine = loaded_engine(self._log.units, self.engine.clock.now_us() // 1000)
-        assert keyspace(engine, seen_times=False) == keyspace(self.engine, seen_times=False)
+        assert keyspace(engine, KEPT) == keyspace(self.engine, KEPT)
         return engine
 
     def rewritten(self) -> Engine:
@@ -42,40 +41,10 @@ class PolicyDialogue(Dialogue):
         So does a base that is an RDB file, but for the order of what was delivered at one moment.
         """
         now_ms = self.engine.clock.now_us() // 1000
-        assert _without_order(rdb_based_engine(self.engine, now_ms)) == _without_order(self.engine)
+        assert keyspace(rdb_based_engine(self.engine, now_ms), SAVED) == keyspace(self.engine, SAVED)
         engine = loaded_engine(base_lines(self.engine.keyspace, self.engine.settings, now_ms), now_ms)
-        assert keyspace(engine, seen_times=False) == keyspace(self.engine, seen_times=False)
+        assert keyspace(engine, KEPT) == keyspace(self.engine, KEPT)
         return engine
-
-    def reloaded_alike(self) -> None:
-        """As `reloaded`, but for the order of what is ready, and for consumers that have nothing."""
-        engine = loaded_engine(self._log.units, self.engine.clock.now_us() // 1000)
-        assert _without_order(engine) == _without_order(self.engine)
-
-    def rewritten_alike(self) -> None:
-        """As `rewritten`, likewise."""
-        now_ms = self.engine.clock.now_us() // 1000
-        for engine in (
-            rdb_based_engine(self.engine, now_ms),
-            loaded_engine(base_lines(self.engine.keyspace, self.engine.settings, now_ms), now_ms),
-        ):
-            assert _without_order(engine) == _without_order(self.engine)
-
-
-def _without_order(engine: Engine) -> list[object]:
-    now_ms = engine.clock.now_us() // 1000
-    seen: list[object] = []
-    for key, value in sorted(engine.keyspace.databases[0].values.items()):
-        assert isinstance(value, Stream)
-        seen.append((key, *without_order(stream_picture(value, False, now_ms))))
-    return seen
-
-
-def without_order(shown: list[object]) -> list[object]:
-    """A stream's picture without the order of what was delivered at one moment, and without consumers."""
-    entries, counters, groups, _ = shown
-    assert isinstance(groups, list)
-    return [entries, counters, [group[:5] for group in groups]]
 
 
 def _lines(unit: bytes) -> list[str]:

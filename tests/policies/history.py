@@ -16,10 +16,10 @@ from penstock.protocol.log_reader import whole_requests
 from penstock.storage.streams import ids
 from penstock.storage.streams.stream import Stream
 from penstock.storage.streams.trim import ACKNOWLEDGED
-from tests.policies.conftest import PolicyDialogue, without_order
+from tests.policies.conftest import PolicyDialogue
 from tests.support.clock import NOW_MS
 from tests.support.engines import loaded_engine, make_engine
-from tests.support.keyspace_picture import keyspace, stream_picture
+from tests.support.keyspace_picture import KEPT, SAVED, keyspace, stream_picture
 from tests.support.log import UnitLog
 from tests.support.memory_disk import MemoryDisk
 
@@ -248,9 +248,7 @@ class History:
         assert isinstance(copy, Stream)
         assert isinstance(original, Stream)
         now_ms = self.engine.clock.now_us() // 1000
-        assert without_order(stream_picture(copy, False, now_ms)) == without_order(
-            stream_picture(original, False, now_ms)
-        )
+        assert stream_picture(copy, SAVED, now_ms) == stream_picture(original, SAVED, now_ms)
         self.client("DEL copy")
         self.ask(("RENAME s t", "MOVE s 1", "SWAPDB 0 1")[one % 3])
         self.client(("PING", "SELECT 1", "PING")[one % 3])
@@ -342,12 +340,12 @@ class History:
             for cut in range(whole + 1, whole + len(unit), every):
                 assert loaded_file(text[:cut], now_ms) == there, f"the log is cut at byte {cut}"
             whole += len(unit)
-        assert loaded_file(text, now_ms) == keyspace(loaded_engine([text], now_ms), seen_times=False)
+        assert loaded_file(text, now_ms) == keyspace(loaded_engine([text], now_ms), KEPT)
 
     def check_log(self) -> None:
         """A restart finds the same, from the log as from a new base file."""
-        self.client.reloaded_alike()
-        self.client.rewritten_alike()
+        self.client.reloaded()
+        self.client.rewritten()
 
 
 def told(steps: list[Step], pieces: int = 1) -> History:
@@ -373,7 +371,7 @@ def units_of(text: bytes) -> list[bytes]:
     return units
 
 
-def loaded_file(text: bytes, now_ms: int) -> list[object]:
+def loaded_file(text: bytes, now_ms: int) -> dict[str, object]:
     """What a server that starts with this log holds."""
     disk = MemoryDisk()
     disk.create("log").write(text)
@@ -383,7 +381,7 @@ def loaded_file(text: bytes, now_ms: int) -> list[object]:
     for _ in replay.file(disk, "log", Tail(0, len(text))):
         pass
     replay.end()
-    return keyspace(engine, seen_times=False)
+    return keyspace(engine, KEPT)
 
 
 def picture(history: History) -> list[object]:

@@ -113,7 +113,7 @@ def told(steps: list[Step], keyed: bool) -> None:
     beside = Beside(keyed)
     for step in steps:
         beside.take(step)
-    beside.client.reloaded_alike()
+    beside.client.reloaded()
 
 
 @hypothesis.given(histories)

@@ -13,6 +13,7 @@ from penstock.engine.engine import Engine
 from penstock.engine.rdb import rdb_saving
 from penstock.engine.rdb.rdb_loading import RdbLoading
 from penstock.storage.aof.log_directory import write_all
+from penstock.storage.rdb.rdb_writer import RdbWriter
 from tests.support.clock import NOW_MS
 from tests.support.memory_disk import MemoryDisk
 
@@ -45,10 +46,14 @@ def settings_with(**directives: str) -> Settings:
 
 
 def loaded_engine(
-    units: Iterable[bytes], now_ms: int = NOW_MS, reports: list[str] | None = None, clock: Clock | None = None
+    units: Iterable[bytes],
+    now_ms: int = NOW_MS,
+    reports: list[str] | None = None,
+    clock: Clock | None = None,
+    settings: Settings | None = None,
 ) -> Engine:
     """An engine that has loaded a log. What the loader reports goes to `reports`; without them nothing may be."""
-    engine = make_engine(clock or ManualClock(now_ms))
+    engine = make_engine(clock or ManualClock(now_ms), settings=settings)
     told: list[str] = []
     replay = Replay(engine, told.append)
     replay.begin()
@@ -65,10 +70,21 @@ def rdb_based_engine(engine: Engine, now_ms: int) -> Engine:
     """An engine that has loaded what a rewrite of another's log writes as an RDB file."""
     snapshot = rdb_saving.base_of(engine.keyspace, engine.settings, now_ms)
     assert snapshot is not None, "the newest Redis reads all of it"
+    return _with_file(snapshot, ManualClock(now_ms))
+
+
+def saved_engine(engine: Engine, now_ms: int, clock: Clock | None = None, settings: Settings | None = None) -> Engine:
+    """An engine that has loaded what SAVE of another writes."""
+    snapshot = rdb_saving.snapshot_of(engine.keyspace, engine.settings, now_ms)
+    return _with_file(snapshot, clock or ManualClock(now_ms), settings)
+
+
+def _with_file(snapshot: RdbWriter, clock: Clock, settings: Settings | None = None) -> Engine:
+    """An engine that has loaded an RDB file."""
     disk = MemoryDisk()
     file = disk.create("/base.rdb")
     write_all(file, b"".join(snapshot.chunks()))
-    again = make_engine(ManualClock(now_ms))
+    again = make_engine(clock, settings=settings)
     told: list[str] = []
     for _ in RdbLoading(again, disk, "/base.rdb", told.append).run():
         pass

@@ -11,7 +11,7 @@ def first_difference(theirs: object, ours: object, way: str = "") -> tuple[str, 
         for at, (one, other) in enumerate(zip(parts, others, strict=True)):
             if one != other:
                 return first_difference(one, other, f"{way}/{name if at % 2 else at}" if name else f"{way}/{at}")
-            name = one.text.decode("latin1") if isinstance(one, Bulk) else ""
+            name = one.text.decode("latin1") if isinstance(one, Bulk) else one if isinstance(one, str) else ""
     return way, theirs, ours
 
 
