@@ -5,7 +5,7 @@ What no log carries is left out: seen and active times, and what the read of a h
 
 from collections.abc import Iterator
 
-from penstock.clock import Clock, ManualClock
+from penstock.clock import ManualClock
 from penstock.config.settings import Settings
 from penstock.engine.aof.rewrite import base_lines
 from penstock.engine.engine import Engine
@@ -25,6 +25,7 @@ from tests.support.stream_histories import PASS, RESTART
 
 MOST_BLOCKED = 4  # readers that wait
 CHECKED_EVERY = 60  # requests
+BEHIND_MS = 70
 
 
 class Disagreement(Exception):
@@ -39,7 +40,7 @@ class Master:
         self.clock = ManualClock(NOW_MS)
         self.log = UnitLog()
         self._words_of = words_of
-        self.replica = Replica(self.clock, self._settings())
+        self.replica = Replica(self._settings())
         self.reads_history = False
         self.has_ties = True  # what was delivered at one moment is in order; no RDB file has that
         self._go_on_with(make_engine(self.clock, settings=self._settings()))
@@ -64,9 +65,10 @@ class Master:
 
     def take(self, request: Request) -> None:
         if request[0] == PASS:
-            self.clock.advance(int(request[1]) if len(request) > 1 else 1)
-            self.engine.tick()
-            self.replica.engine.tick()
+            passed_ms = int(request[1]) if len(request) > 1 else 1
+            for clock, engine in ((self.clock, self.engine), (self.replica.clock, self.replica.engine)):
+                clock.advance(passed_ms)
+                engine.tick()
         elif request[0] == RESTART:
             self._restart("".join(request[1:]))
         else:
@@ -120,12 +122,13 @@ class Master:
 
 
 class Replica:
-    """An engine that follows, by what its master's stream has."""
+    """An engine that follows, by what its master's stream has; its clock is behind the master's."""
 
-    def __init__(self, clock: Clock, settings: Settings) -> None:
+    def __init__(self, settings: Settings) -> None:
+        self.clock = ManualClock(NOW_MS - BEHIND_MS)
         self.log = UnitLog()
         self.said: list[str] = []
-        self.engine = make_engine(clock, self.log, settings)
+        self.engine = make_engine(self.clock, self.log, settings)
         role.follow(self.engine, "127.0.0.1", 7001)
         master = self.engine.replication.master
         assert master is not None

@@ -33,7 +33,7 @@ SAVED: Final = View(seen_times=False, ties=False)  # what an RDB file keeps
 
 def keyspace(engine: Engine, view: View = ALL) -> dict[str, object]:
     """What the keyspace holds, by database and key: streams in full, of other values their digest."""
-    now_ms = engine.clock.now_us() // 1000
+    now_ms = view.now_ms or engine.clock.now_us() // 1000
     found: dict[str, object] = {}
     for number, db in enumerate(engine.keyspace.databases):
         for key in sorted(db.values):

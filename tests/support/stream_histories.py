@@ -3,8 +3,8 @@
 The command table gives requests their form (table_requests.py): a command or an option that is added to it comes in by
 itself. Ids are near those that are added next, so that they are often there, pending or deleted.
 
-Two requests are no request: `PASS ms` turns the clock, `RESTART log` (or `base`, `rdb`) goes on with a server that has
-loaded what is kept.
+Two requests are no request: `PASS ms` turns the clock, at times back; `RESTART log` (or `base`, `rdb`) goes on with a
+server that has loaded what is kept.
 """
 
 import functools
@@ -53,7 +53,7 @@ class Histories(TableRequests):
 
     reads_history: XREADGROUP may read what a consumer has; no log has what that does. A history has producers or
     XSETID: a base of requests cannot have an idempotent id of an entry above the stream's last id (XIDMPRECORD refuses
-    it).
+    it). It has policies, or a clock that is set back: that has holds begin again that had ended, which no log has.
     """
 
     def __init__(self, chance: random.Random, for_older: bool = False) -> None:
@@ -67,7 +67,8 @@ class Histories(TableRequests):
         rows = rows_by_name().items()
         self._weights = {name: OTHERWISE for name, row in rows if row.group == "stream" and "write" in row.flags}
         self._weights |= WEIGHTS
-        if chance.random() < 0.5:
+        self._has_policies = chance.random() < 0.5
+        if not self._has_policies:
             self._weights = {name: one for name, one in self._weights.items() if not name.startswith("PENSTOCK.")}
         if self.has_producers:
             del self._weights["XSETID"]
@@ -84,7 +85,7 @@ class Histories(TableRequests):
     def _step(self) -> list[Request]:
         roll = self.chance.random()
         if roll < 0.12:
-            passed_ms = self.chance.choice((1, 1, 40, 40, 900, 1100, 7000))
+            passed_ms = self.chance.choice((1, 1, 40, 40, 900, 1100, 7000, 1 if self._has_policies else -30))
             self._since_ms += passed_ms
             return [[PASS, str(passed_ms)]]
         if roll < 0.13:

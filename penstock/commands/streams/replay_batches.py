@@ -180,7 +180,7 @@ def deliver(ctx: Context, request: list[bytes]) -> bool:
     if consumer is None:
         consumer = new_consumer(ctx, key, group, request[3])
     time_ms = int(request[-7])
-    group.deliver(runs, consumer, time_ms if 0 <= time_ms <= ctx.now_ms else ctx.now_ms)
+    group.deliver(runs, consumer, time_ms if time_ms >= 0 else ctx.now_ms)
     consumer.seen_ms = consumer.active_ms = ctx.now_ms
     ctx.dirty += len(texts)
     return True

@@ -86,8 +86,8 @@ def _read_claim(ctx: Context, args: list[bytes]) -> tuple[ClaimArguments, IdColu
         else:
             raise ReplyError(b"ERR Unrecognized XCLAIM option '%b'" % refusals.c_string(args[at]))
         at += 1
-    if 0 <= delivered_ms <= ctx.now_ms:
-        options.delivered_ms = delivered_ms
+    if 0 <= delivered_ms <= ctx.now_ms or (delivered_ms > ctx.now_ms and ctx.session.privileged):
+        options.delivered_ms = delivered_ms  # the clock of the log's writer may be ahead of ours
     return options, wanted
 
 
