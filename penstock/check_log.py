@@ -134,6 +134,8 @@ class Check:
             self._say(f"  {found.expiring} keys have a time of expiry")
         if found.empty:
             self._say(f"  {found.empty} keys have no value: a start leaves them out")
+        for line in found.corrected:
+            self._say(f"  a start corrects this: {line}")
         if found.left_out:
             self._say(f"  data of modules ({', '.join(found.left_out)}): a start leaves it out")
         if found.problem:

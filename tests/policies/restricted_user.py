@@ -20,7 +20,7 @@ from tests.support.access_model import fits, key_rights
 from tests.support.clock import NOW_MS
 from tests.support.dialogue import Dialogue
 from tests.support.engines import make_engine
-from tests.support.keyspace_picture import stream_picture
+from tests.support.keyspace_picture import KEPT, stream_picture
 from tests.support.log import UnitLog
 from tests.support.table_requests import PLAIN_WORDS, TableRequests, Vocabulary, rows_by_name
 
@@ -214,12 +214,12 @@ class RestrictedUser:
         """What XREADGROUP changes of a group is left out where the user may read: it asks no more, as in Redis."""
         if not isinstance(value, Stream):
             return digests.of_value(value)
-        entries, counters, groups, idempotence = stream_picture(value, seen_times=False)
-        assert isinstance(counters, tuple)
+        shown = stream_picture(value, KEPT)
         requests = policy_lines.base_requests(b"", value, self.clock.now_us() // 1000)
-        policies = [request for request in requests if request[0] == b"PENSTOCK.POLICY"]
-        shown = [entries, counters[:4], idempotence, policies]
-        return shown if self._allows(self.readable, key) else [*shown, groups]
+        shown["policies"] = [request for request in requests if request[0] == b"PENSTOCK.POLICY"]  # no holds
+        if self._allows(self.readable, key):
+            del shown["groups"]
+        return shown
 
     def _lines(self) -> list[tuple[int, list[bytes]]]:
         """The log's requests since the last call, each with its database."""

@@ -14,6 +14,7 @@ from penstock.engine.memory.recency import NOT_KNOWN, NotingContext
 from penstock.engine.table.command_table import command
 from penstock.errors import ReplyError
 from penstock.protocol import reply
+from penstock.storage.rdb.errors import correction
 from penstock.storage.types.hashes import Hash
 
 HIGHEST_FREQUENCY: Final = 255
@@ -118,7 +119,10 @@ def restore(ctx: Context, args: list[bytes]) -> bytes:
     ttl_ms = arguments.integer(args[2])
     if ttl_ms < 0:
         raise ReplyError(b"ERR Invalid TTL value, must be >= 0")
-    value = payloads.value_from(args[3], ctx.engine, ctx.now_us)
+    corrections: list[str] = []
+    value = payloads.value_from(args[3], ctx.engine, ctx.now_us, corrections)
+    if corrections:
+        ctx.engine.persistence.tell(f"RESTORE: {correction(key, ctx.db_index, corrections)}.")
     when_ms = min(ttl_ms if options.absolute else ctx.now_ms + ttl_ms, MAX_INT64)
     if old is not None:
         ctx.remove(key)

@@ -39,12 +39,16 @@ def payload_of(value: Value, settings: Settings) -> bytes:
     return dump_payload.payload_of(value, rdb_values.writer_for(settings, value))
 
 
-def value_from(payload: bytes, engine: EngineState, now_us: int) -> Value:
-    """The value of a payload, with nothing shared and nobody told; ReplyError where it is damaged or unknown."""
+def value_from(payload: bytes, engine: EngineState, now_us: int, corrections: list[str]) -> Value:
+    """The value of a payload, with nothing shared and nobody told; ReplyError where it is damaged or unknown.
+
+    corrections: gets what was wrong in the value, and was put right.
+    """
     if payload.startswith(MARK):
         return _value_from_old(payload, engine, now_us)
     try:
-        value = dump_payload.value_of(payload, rdb_values.stream_defaults(engine.settings, engine.stream_limits))
+        defaults = rdb_values.stream_defaults(engine.settings, engine.stream_limits)
+        value = dump_payload.value_of(payload, defaults, corrections)
     except dump_payload.WrongFooter:
         raise wrong_footer() from None
     except BadRdb:

@@ -14,6 +14,10 @@ REWRITE: Final = "rewrite"  # asked for by BGREWRITEAOF, by growth, or to begin 
 NEVER: Final = -1
 
 
+def to_nobody(line: str) -> None:
+    """Takes lines that need no reader."""
+
+
 class Persistence:
     """The state of one engine's log, kept up to date by the server; an engine without one has an empty one.
 
@@ -25,6 +29,7 @@ class Persistence:
         self._clock = clock
         self.changes = changes
         self.log: AppendLog | None = None
+        self.tell: Callable[[str], None] = to_nobody  # takes lines for the server's log
         self.load_log: Callable[[], str] | None = None  # read the log's files again (DEBUG LOADAOF); why not, or ""
         self.child = ""
         self.rewrite_scheduled = False

@@ -14,16 +14,19 @@ from penstock.storage.rdb.source import FileSource
 from penstock.storage.streams.listpack_nodes import StreamLimits
 
 STEPS: Final = 1000  # between two tellings of how far it is
+MOST_CORRECTED: Final = 20  # keys that are shown
 
 
 class RdbFindings:
     """What a file holds.
 
     counts: keys by type. end: bytes up to which it was read, its checksum included. problem: what is wrong, in words.
-    left_out: names of modules whose data a start leaves out.
+    left_out: names of modules whose data a start leaves out. corrected: what it puts right in keys, the first ones.
     """
 
-    __slots__ = ("counts", "empty", "end", "expiring", "left_out", "libraries", "problem", "version", "written_by")
+    __slots__ = (
+        "corrected", "counts", "empty", "end", "expiring", "left_out", "libraries", "problem", "version", "written_by",
+    )  # fmt: skip
 
     def __init__(self) -> None:
         self.version = 0
@@ -33,6 +36,7 @@ class RdbFindings:
         self.empty = 0  # keys without a value
         self.libraries = 0
         self.left_out: list[str] = []
+        self.corrected: list[str] = []
         self.end = 0
         self.problem = ""
 
@@ -65,6 +69,8 @@ def _count(reader: RdbReader, found: RdbFindings, progress: Callable[[int], None
     while met != rdb_reader.END:
         met = reader.step()
         if met == rdb_reader.KEY:
+            if reader.corrections and len(found.corrected) < MOST_CORRECTED:
+                found.corrected.append(reader.corrected())
             name = type_name(reader.value).decode()
             found.counts[name] = found.counts.get(name, 0) + 1
             found.expiring += reader.expires_ms != rdb_reader.NOT_GIVEN

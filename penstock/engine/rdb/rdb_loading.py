@@ -77,6 +77,8 @@ class RdbLoading:
                 for _ in range(STEPS):
                     met = reader.step()
                     if met == rdb_reader.KEY:
+                        if reader.corrections:
+                            self._tell(f"{self._path}: {reader.corrected()}.")
                         self._keep(reader.key, reader.value, now_ms)
                     elif met == rdb_reader.EMPTY_KEY:
                         self._tell(f"{self._path}: the empty key {shown(reader.key)} is left out.")

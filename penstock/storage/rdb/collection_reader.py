@@ -9,7 +9,7 @@ from math import inf
 from typing import Final
 
 from penstock.storage.rdb import listpack, old_blobs
-from penstock.storage.rdb.errors import BadRdb, EmptyValue
+from penstock.storage.rdb.errors import BadRdb, EmptyValue, shown
 from penstock.storage.rdb.rdb_format import PACKED_NODE, PLAIN_NODE
 from penstock.storage.rdb.source import Source
 from penstock.storage.types.hashes import Hash
@@ -20,6 +20,8 @@ from penstock.storage.types.sorted_sets import SortedSet
 NO_TIME: Final = 0  # of a hash's field
 VALKEY_NO_TIME: Final = -1
 LATEST_MS: Final = (1 << 46) - 1  # a field's latest time of expiry
+MAX_INT64: Final = (1 << 63) - 1
+LATEST_READ_MS: Final = (1 << 48) - 2  # that Redis 8.6.3 loads, though none of its commands sets more than LATEST_MS
 
 OLD_NAN: Final = 253
 OLD_INFINITE: Final = 254
@@ -137,14 +139,19 @@ def listpack_hash(source: Source) -> Hash:
     return hash_of(listpack.texts(source.string()))
 
 
-def _with_times(words: list[bytes], times: list[int], no_time: int) -> Hash:
-    """From fields and values in turn, and a time of expiry for each field."""
+def _with_times(source: Source, words: list[bytes], times: list[int], no_time: int, most_ms: int) -> Hash:
+    """From fields and values in turn, and a time of expiry for each field, which is at most `most_ms`.
+
+    What is later than LATEST_MS, which is in the year 4199, expires then: no HPEXPIREAT of ours could say it.
+    """
     made = hash_of(words)
     for field, when_ms in zip(words[::2], times, strict=True):
         if when_ms != no_time:
-            if not 0 <= when_ms <= LATEST_MS:
+            if not 0 <= when_ms <= most_ms:
                 raise BadRdb("a hash's field has an impossible time of expiry")
-            made.expire_at(field, when_ms)
+            if when_ms > LATEST_MS:
+                source.correct(f"the field {shown(field)} expires at {when_ms} ms, and is kept up to {LATEST_MS}")
+            made.expire_at(field, min(when_ms, LATEST_MS))
     return made
 
 
@@ -157,7 +164,7 @@ def timed_hash(source: Source) -> Hash:
         distance = source.length()
         times.append(earliest_ms + distance - 1 if distance else NO_TIME)
         words += (source.string(), source.string())
-    return _with_times(words, times, NO_TIME)
+    return _with_times(source, words, times, NO_TIME, LATEST_READ_MS)
 
 
 def timed_hash_pre_ga(source: Source) -> Hash:
@@ -166,17 +173,17 @@ def timed_hash_pre_ga(source: Source) -> Hash:
     for _ in range(source.count(3)):
         times.append(source.length())
         words += (source.string(), source.string())
-    return _with_times(words, times, NO_TIME)
+    return _with_times(source, words, times, NO_TIME, LATEST_READ_MS)
 
 
 def timed_hash_of_valkey(source: Source) -> Hash:
-    """Each field's time stands behind its value (Valkey 9)."""
+    """Each field's time stands behind its value (Valkey 9, whose HPEXPIREAT takes any time)."""
     words: list[bytes] = []
     times: list[int] = []
     for _ in range(source.count(10)):
         words += (source.string(), source.string())
         times.append(source.signed(8))
-    return _with_times(words, times, VALKEY_NO_TIME)
+    return _with_times(source, words, times, VALKEY_NO_TIME, MAX_INT64)
 
 
 def timed_listpack_hash(source: Source) -> Hash:
@@ -201,7 +208,7 @@ def timed_listpack_hash_pre_ga(source: Source) -> Hash:
         times.append(time)
     if any((one or LATEST_MS + 1) > (other or LATEST_MS + 1) for one, other in pairwise(times)):
         raise BadRdb("a hash's fields are not in the order of their times of expiry")
-    return _with_times(words, times, NO_TIME)
+    return _with_times(source, words, times, NO_TIME, LATEST_READ_MS)
 
 
 def hash_of_fields(source: Source) -> Hash:

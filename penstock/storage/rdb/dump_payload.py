@@ -44,15 +44,20 @@ def version_of(payload: bytes) -> int:
     return version
 
 
-def value_of(payload: bytes, defaults: StreamDefaults) -> Value:
-    """The value of a payload. What follows it, before the footer, is not looked at (Redis 8.6.3)."""
+def value_of(payload: bytes, defaults: StreamDefaults, corrections: list[str]) -> Value:
+    """The value of a payload. What follows it, before the footer, is not looked at (Redis 8.6.3).
+
+    corrections: gets what was wrong in the value, and was put right.
+    """
     is_valkey = version_of(payload) == rdb_format.VALKEY
     source = Source(payload[:-FOOTER_BYTES])
     kind = source.byte()
     if kind == rdb_format.KEY_META and not is_valkey:
         value_reader.skip_key_meta(source)
         kind = source.byte()
-    return value_reader.read_value(source, kind, is_valkey, defaults)
+    value = value_reader.read_value(source, kind, is_valkey, defaults)
+    corrections += source.take_corrections()
+    return value
 
 
 # -- libraries of functions -------------------------------------------------------------------------------------------

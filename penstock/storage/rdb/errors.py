@@ -17,3 +17,12 @@ def shown(key: bytes) -> str:
     """A key's name for a person, cut if it is long."""
     more = "..." if len(key) > LONGEST_NAME else ""
     return repr(key[:LONGEST_NAME].decode("utf-8", "backslashreplace")) + more
+
+
+def in_key(key: bytes, db_index: int) -> str:
+    return f"the key {shown(key)} in database {db_index}"
+
+
+def correction(key: bytes, db_index: int, corrections: list[str]) -> str:
+    """What was put right in a value, without a full stop."""
+    return f"{in_key(key, db_index)} was corrected: {'; '.join(corrections)}"

@@ -82,6 +82,8 @@ def zipmap(blob: bytes) -> list[bytes]:
             if size == LONG:
                 size = int.from_bytes(blob[at : at + 4], "little")
                 at += 4
+                if size < LONG:
+                    raise BadRdb("a zipmap has a length that is longer than it must be")
             elif size == ZIPMAP_END:
                 raise BadRdb("a zipmap has a field without a value")
             unused = 0
@@ -92,7 +94,7 @@ def zipmap(blob: bytes) -> list[bytes]:
                 raise BadRdb("a zipmap's text is cut off")
             found.append(blob[at : at + size])
             at += size + unused
-    if blob[0] < ZIPMAP_UNCOUNTED and blob[0] * 2 != len(found):
+    if blob[0] != ZIPMAP_UNCOUNTED and blob[0] * 2 != len(found):
         raise BadRdb(f"a zipmap says that it has {blob[0]} fields, and has {len(found) // 2}")
     return found
 

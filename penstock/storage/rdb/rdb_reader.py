@@ -5,7 +5,7 @@ from typing import Final
 from penstock.storage.keyspace import Value
 from penstock.storage.rdb import crc64, rdb_format, value_reader
 from penstock.storage.rdb.collection_reader import hash_of_template, strings
-from penstock.storage.rdb.errors import BadRdb, EmptyValue, shown
+from penstock.storage.rdb.errors import BadRdb, EmptyValue, correction, in_key
 from penstock.storage.rdb.listpack import texts
 from penstock.storage.rdb.source import FileSource
 from penstock.storage.rdb.stream_reader import StreamDefaults, StreamReader
@@ -24,12 +24,13 @@ class RdbReader:
     """One reading. `step` until it answers END; what it met stands in the fields until the next step.
 
     expires_ms: the key's time of expiry in unix ms, or NOT_GIVEN. left_out: names of modules whose data was passed.
+    corrections: what was wrong in the key's value, and was put right; `corrected` has the sentence.
     BadRdb says what is wrong, in which key, at which byte. Cost: O(size of the file), one step a key, or a node.
     """
 
     __slots__ = (
-        "_defaults", "_expires_ms", "_stream", "_templates", "aux", "db_index", "expires_ms", "is_valkey", "key",
-        "left_out", "library", "source", "value", "verifies", "version",
+        "_defaults", "_expires_ms", "_stream", "_templates", "aux", "corrections", "db_index", "expires_ms",
+        "is_valkey", "key", "left_out", "library", "source", "value", "verifies", "version",
     )  # fmt: skip
 
     def __init__(self, source: FileSource, defaults: StreamDefaults, verifies: bool) -> None:
@@ -44,6 +45,7 @@ class RdbReader:
         self.is_valkey = False
         self.aux: dict[bytes, bytes] = {}
         self.left_out: list[str] = []
+        self.corrections: list[str] = []
         self.db_index = 0
         self.key = b""
         self.value: Value = b""
@@ -92,6 +94,7 @@ class RdbReader:
             raise
         except BadRdb as problem:
             raise self._in_key(problem) from None
+        self.corrections = self.source.take_corrections()
         return KEY
 
     def _read_on(self, stream: StreamReader) -> int:
@@ -105,10 +108,15 @@ class RdbReader:
             self.value = stream.finished()
         except BadRdb as problem:
             raise self._in_key(problem) from None
+        self.corrections = self.source.take_corrections()
         return KEY
 
     def _in_key(self, problem: BadRdb) -> BadRdb:
-        return BadRdb(f"the key {shown(self.key)} in database {self.db_index}: {problem}")
+        return BadRdb(f"{in_key(self.key, self.db_index)}: {problem}")
+
+    def corrected(self) -> str:
+        """What was put right in the last key, for a person; "" where nothing was."""
+        return correction(self.key, self.db_index, self.corrections) if self.corrections else ""
 
     def _value(self, kind: int) -> Value:
         source = self.source

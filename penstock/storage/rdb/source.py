@@ -15,6 +15,7 @@ BLOCK_BYTES: Final = 256 * 1024
 _DOUBLE: Final = struct.Struct("<d")
 
 NOT_A_LENGTH: Final = 0xC0  # from here on a first byte says how a string is encoded
+MOST_CORRECTIONS: Final = 10  # of one value that are kept; the first ones tell enough
 INT8: Final = 0xC0
 INT16: Final = 0xC1
 INT32: Final = 0xC2
@@ -22,13 +23,29 @@ LZF: Final = 0xC3
 
 
 class Source:
-    """Bytes in memory. `at` is the place of the next one in `block`."""
+    """Bytes in memory. `at` is the place of the next one in `block`.
 
-    __slots__ = ("at", "block")
+    corrections: what the readers of values found wrong and put right, since the list was taken.
+    """
+
+    __slots__ = ("at", "block", "corrections")
 
     def __init__(self, block: bytes) -> None:
         self.block = block
         self.at = 0
+        self.corrections: list[str] = []
+
+    def correct(self, found: str) -> None:
+        """Note what is wrong in the value, and is put right; a part of a sentence, for a person."""
+        if len(self.corrections) < MOST_CORRECTIONS:
+            self.corrections.append(found)
+
+    def take_corrections(self) -> list[str]:
+        """What was corrected since the last call."""
+        found = self.corrections
+        if found:
+            self.corrections = []
+        return found
 
     def left(self) -> int:
         """How many bytes are to come."""

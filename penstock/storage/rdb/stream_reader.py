@@ -3,6 +3,10 @@
 A node is a listpack: a master entry (counts and the first entry's field names), then each entry with its distance to
 the node's id. The groups come behind all nodes; pending entries may be of ids whose entry is gone, so that the stream
 is put together when everything has been read (storage/streams/stream_builder.py).
+
+Redis 8.6.3 and Valkey 9.1.2 write nodes whose entries are all deleted (XDEL of a node's last entry, XTRIM MINID), and
+Redis wrote lengths that are not the number of entries (public files of 5.0 to 7.0). Such counters are corrected, and
+the source's `corrections` say so. tests/storage/rdb_refusals.py has each refusal with the answers of both servers.
 """
 
 from collections import OrderedDict
@@ -14,11 +18,10 @@ from penstock.storage.rdb.errors import BadRdb
 from penstock.storage.rdb.rdb_format import STREAM_2, STREAM_3, STREAM_4, STREAM_5
 from penstock.storage.rdb.source import Source
 from penstock.storage.streams.entry_run import EntryRun
-from penstock.storage.streams.idempotence import Producers
+from penstock.storage.streams.idempotence import LONGEST_S, MOST_IIDS, Producers
 from penstock.storage.streams.ids import HALF, StreamId
 from penstock.storage.streams.listpack_nodes import StreamLimits, node_of_layout
 from penstock.storage.streams.pending.consumer import NEVER
-from penstock.storage.streams.pending.group import UNKNOWN
 from penstock.storage.streams.pending.pending_block import MAX_COUNT
 from penstock.storage.streams.stream import Stream
 from penstock.storage.streams.stream_builder import (
@@ -85,25 +88,32 @@ def id_of_lengths(source: Source) -> StreamId:
     return ms << 64 | source.length()
 
 
+def shown_id(entry_id: StreamId) -> str:
+    return f"{entry_id >> 64}-{entry_id & HALF}"
+
+
 def counter(source: Source, what: str) -> int:
-    """A number that a reply can tell."""
+    """A number that a reply can tell; 0 where it cannot."""
     number = source.length()
-    if number > LARGEST:
-        raise BadRdb(f"a stream's {what} is out of range")
-    return number
+    if number <= LARGEST:
+        return number
+    source.correct(f"its {what} is {number}, and is taken as 0")
+    return 0
 
 
-def time_ms(source: Source, what: str) -> int:
+def time_ms(source: Source, what: str, least_ms: int = 0) -> int:
+    """A unix time in ms, or the least that it can be."""
     when_ms = source.signed(8)
-    if when_ms < 0:
-        raise BadRdb(f"{what} is before 1970")
-    return when_ms
+    if when_ms >= least_ms:
+        return when_ms
+    source.correct(f"{what} at {when_ms} ms, and is taken as {least_ms}")
+    return least_ms
 
 
 class StreamReader:
     """One stream being read: `read_node` while there are `nodes_left`, then `finished`."""
 
-    __slots__ = ("_builder", "_defaults", "_head", "_kind", "_source", "nodes_left")
+    __slots__ = ("_builder", "_defaults", "_empty_nodes", "_head", "_kind", "_last_node", "_source", "nodes_left")
 
     def __init__(self, source: Source, kind: int, defaults: StreamDefaults) -> None:
         self._source = source
@@ -112,6 +122,8 @@ class StreamReader:
         self._head = NodeHead()
         producers = Producers(defaults.idmp_duration_s, defaults.idmp_max_size)
         self._builder = StreamBuilder(Stream(defaults.limits, producers))
+        self._last_node = -1  # its id
+        self._empty_nodes = 0  # that have no live entry
         self.nodes_left = source.count(ID_BYTES + 2)
 
     # -- nodes ------------------------------------------------------------------------------------------------------
@@ -128,9 +140,13 @@ class StreamReader:
             builder.settle()
         else:
             self._read_elements(blob, first_id)
-        if builder.nodes and first_id <= builder.nodes[-1].first:
+        if first_id <= self._last_node:
             raise BadRdb("a stream's nodes are not in the order of their ids")
+        self._last_node = first_id
         head = self._head
+        if not head.live:
+            self._empty_nodes += 1
+            return
         last_id = head.last_ms << 64 | head.last_seq
         builder.nodes.append(node_of_layout(first_id, last_id, head.live, head.deleted, len(blob), head.names))
 
@@ -140,22 +156,29 @@ class StreamReader:
         if len(found) < 4:
             raise _damaged()
         live, deleted, width, end = _number(found[0]), _number(found[1]), _number(found[2]), 3
-        if width < 1 or len(found) < width + 4 or live < 1 or deleted < 0:
+        if width < 1 or len(found) < width + 4 or live < 0 or deleted < 0:
             raise _damaged()
         names = listpack.texts_of(found[3 : 3 + width])
         end = 3 + width
         if found[end] != 0:
             raise _damaged()
-        last_id = self._read_entries(found, end + 1, first_id, names, live, deleted)
         head = self._head = NodeHead()
-        head.live, head.deleted, head.names = live, deleted, names
-        head.last_ms, head.last_seq = last_id >> 64, last_id & HALF
+        head.names = names
+        self._read_entries(found, end + 1, first_id, head)
+        if head.live + head.deleted != live + deleted:
+            raise BadRdb("a stream's node has another number of entries than it says")
+        if head.live != live:
+            self._source.correct(
+                f"the node {shown_id(first_id)} says that it has {live} live entries, and has {head.live}"
+            )
 
-    def _read_entries(
-        self, found: list[bytes | int], at: int, first_id: StreamId, names: list[bytes], live: int, deleted: int
-    ) -> StreamId:
-        """Give the builder a node's entries, which begin at an element; the id of the last one."""
+    def _read_entries(self, found: list[bytes | int], at: int, first_id: StreamId, head: NodeHead) -> None:
+        """Give the builder a node's live entries, which begin at an element; count them, and find the highest id.
+
+        A deleted entry may have a higher id than those behind it (XSETID of Redis 5.0 to 6.2, after XDEL).
+        """
         first_ms, first_seq = first_id >> 64, first_id & HALF
+        names = head.names
         width = len(names)
         encode, builder = self._defaults.encode, self._builder
         same_size = width + 4  # elements of an entry with the node's field names
@@ -180,23 +203,18 @@ class StreamReader:
                 values, stop = at + 4, at + 4 + 2 * count
             if stop >= end or found[stop] != stop - at:
                 raise _damaged()
-            this_id = ms << 64 | seq
-            if this_id <= last_id:
-                raise BadRdb("a stream's entries are not in the order of their ids")
-            last_id = this_id
+            last_id = max(last_id, ms << 64 | seq)
             if flags & DELETED:
-                deleted -= 1
+                head.deleted += 1
             else:
-                live -= 1
+                head.live += 1
                 words = listpack.texts_of(found[values:stop])
                 if flags & SAME_FIELDS:
                     words = [word for pair in zip(names, words, strict=True) for word in pair]
                 if not builder.add(ms, seq, encode(b"%d-%d" % (ms, seq), words)):
                     raise BadRdb("a stream's entries are not in the order of their ids")
             at = stop + 1
-        if live or deleted:
-            raise BadRdb("a stream's node has other numbers of entries than it says")
-        return last_id
+        head.last_ms, head.last_seq = max(last_id, 0) >> 64, max(last_id, 0) & HALF
 
     # -- the rest ---------------------------------------------------------------------------------------------------
 
@@ -204,15 +222,7 @@ class StreamReader:
         """Read what follows the nodes, and put the stream together."""
         source, builder = self._source, self._builder
         stream = builder.stream
-        length = source.length()
-        if length != len(builder):
-            raise BadRdb(f"a stream says that it has {length} entries, and has {len(builder)}")
-        stream.last_id = id_of_lengths(source)
-        stream.entries_added = length
-        if self._kind >= STREAM_2:
-            id_of_lengths(source)  # of the first entry
-            stream.max_deleted_id = id_of_lengths(source)
-            stream.entries_added = counter(source, "count of entries added")
+        self._read_counters(stream)
         groups = [self._group() for _ in range(source.count(5))]
         if self._kind >= STREAM_4:
             self._read_producers(stream.producers)
@@ -221,26 +231,54 @@ class StreamReader:
         except NotAStream as problem:
             raise BadRdb(str(problem)) from None
 
+    def _read_counters(self, stream: Stream) -> None:
+        """The length, the last id and what else counts the entries; the entries themselves are right."""
+        source, builder = self._source, self._builder
+        count = len(builder)
+        if self._empty_nodes:
+            source.correct(f"{self._empty_nodes} of its nodes have no live entries, and are left out")
+        length = source.length()
+        if length and self._last_node < 0:
+            raise BadRdb(f"a stream says that it has {length} entries, and has no nodes")
+        if length != count:
+            source.correct(f"it says that it has {length} entries, and has {count}")
+        stream.last_id = id_of_lengths(source)
+        if stream.last_id < builder.run.last_id:
+            entry = shown_id(builder.run.last_id)
+            source.correct(f"its last id is {shown_id(stream.last_id)}, and its last entry has {entry}")
+            stream.last_id = builder.run.last_id
+        stream.entries_added = count
+        if self._kind >= STREAM_2:
+            id_of_lengths(source)  # of the first entry
+            stream.max_deleted_id = id_of_lengths(source)
+            if stream.max_deleted_id > stream.last_id:  # no XSETID could say so, in a log
+                source.correct(f"the highest id that was deleted is {shown_id(stream.max_deleted_id)}, above its last")
+                stream.max_deleted_id = stream.last_id
+            added = source.length()
+            if count <= added <= LARGEST:
+                stream.entries_added = added
+            else:
+                source.correct(f"it says that {added} entries were added, and has {count}")
+
     def _group(self) -> LoadedGroup:
         source = self._source
         group = LoadedGroup(source.string(), id_of_lengths(source))
         if self._kind >= STREAM_2:
             entries_read = source.length()
-            group.entries_read = UNKNOWN if entries_read == HALF else entries_read
-            if group.entries_read > LARGEST:
-                raise BadRdb("a group's count of entries read is out of range")
+            if entries_read <= LARGEST:
+                group.entries_read = entries_read
+            elif entries_read != HALF:
+                source.correct(f"a group has read {entries_read} entries, and is taken to have read an unknown number")
         for _ in range(source.count(ID_BYTES + 9)):
             pending_id = source.take(ID_BYTES)
-            delivered_ms = time_ms(source, "a delivery")
+            delivered_ms = time_ms(source, "an entry was delivered")
             if not group.add_pending(pending_id, delivered_ms, min(source.length(), MAX_COUNT)):
                 raise BadRdb("a group has a pending entry twice")
         for _ in range(source.count(10)):
-            consumer = LoadedConsumer(source.string(), time_ms(source, "when a consumer was seen"))
+            consumer = LoadedConsumer(source.string(), time_ms(source, "a consumer was seen"))
             consumer.active_ms = consumer.seen_ms
             if self._kind >= STREAM_3:
-                consumer.active_ms = source.signed(8)
-                if consumer.active_ms < NEVER:
-                    raise BadRdb("when a consumer was active is before 1970")
+                consumer.active_ms = time_ms(source, "a consumer was active", NEVER)
             group.consumers.append(consumer)
             for _ in range(source.count(ID_BYTES)):
                 if not group.own(source.take(ID_BYTES), len(group.consumers)):
@@ -253,7 +291,9 @@ class StreamReader:
 
     def _read_producers(self, producers: Producers) -> None:
         source = self._source
-        producers.duration_s, producers.max_size = counter(source, "IDMP duration"), counter(source, "IDMP size")
+        producers.duration_s, producers.max_size = source.length(), source.length()
+        if not (1 <= producers.duration_s <= LONGEST_S and 1 <= producers.max_size <= MOST_IIDS):
+            raise BadRdb("a stream's limits of idempotent ids are out of range")
         for _ in range(source.count(2)):
             pid = source.string()
             if pid in producers.pids:

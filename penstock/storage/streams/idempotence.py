@@ -6,6 +6,8 @@ from typing import Final
 
 from penstock.storage.streams.ids import StreamId
 
+LONGEST_S: Final = 86_400  # how long iids may be remembered; both as in Redis 8.6.3
+MOST_IIDS: Final = 10_000  # of a producer
 PRODUCERS_SAMPLED: Final = 32  # producers from which the memory is estimated
 
 

@@ -129,8 +129,7 @@ class StreamBuilder:
         """
         stream = self.stream
         last_id = stream.last_id
-        if self.run.last_id > last_id:
-            raise NotAStream("a stream has an entry above its last id")
+        assert self.run.last_id <= last_id, "the caller has set a last id that is at least the last entry's"
         self._take_run()
         stream.length = self._count
         pending = sorted({entry_id for group in groups for entry_id in group.ids})

@@ -9,6 +9,7 @@ from penstock.engine.table.command_table import command
 from penstock.errors import ReplyError
 from penstock.protocol import reply
 from penstock.storage.streams import ids
+from penstock.storage.streams.idempotence import LONGEST_S, MOST_IIDS
 from penstock.storage.streams.ids import StreamId
 from penstock.storage.streams.stream import Stream
 
@@ -105,13 +106,13 @@ def xcfgset(ctx: Context, args: list[bytes]) -> bytes:
             if duration_s != NOT_GIVEN:
                 raise ReplyError(b"ERR IDMP-DURATION specified multiple times")
             duration_s = arguments.integer(args[at + 1])
-            if not 1 <= duration_s <= 86400:
+            if not 1 <= duration_s <= LONGEST_S:
                 raise ReplyError(b"ERR IDMP-DURATION must be between 1 and 86400 seconds")
         elif word == b"IDMP-MAXSIZE" and at + 1 < len(args):
             if max_size != NOT_GIVEN:
                 raise ReplyError(b"ERR IDMP-MAXSIZE specified multiple times")
             max_size = arguments.integer(args[at + 1])
-            if not 1 <= max_size <= 10000:
+            if not 1 <= max_size <= MOST_IIDS:
                 raise ReplyError(b"ERR IDMP-MAXSIZE must be between 1 and 10000 entries")
         else:
             raise refusals.syntax()
