@@ -2,7 +2,8 @@
 
 A server that nobody can reach follows the other one, as a replica, and writes its log. It ends once it has everything,
 or, with --follow, when it is told to (Ctrl-C, SIGTERM). A link that is cut meanwhile is made anew, and goes on. So does
-an import into the directory of an earlier one; if that was not whole, it begins anew (import_note.py).
+an import into the directory of an earlier one; if that was not whole, it begins anew (import_note.py). Where the source
+refuses, or has what cannot be kept here, the import says why and ends.
 """
 
 import asyncio
@@ -113,7 +114,9 @@ def import_from(address: Address, directory: Path, follows: bool) -> int:
     importer = Importer(engine, address, follows)
     with asyncio.Runner(loop_factory=loop_factory()[0]) as runner:
         code = runner.run(importer.run(Server(engine, ServerLog(settings, clock), SystemDisk())))
-    if code != CLEAN or not importer.is_whole:
+    if importer.problem:
+        sys.stderr.write(f"{address.shown} cannot be imported: {importer.problem}.\n")
+    if code != CLEAN or importer.problem or not importer.is_whole:
         sys.stderr.write("The copy is not whole, and of no use: the same command begins anew.\n")
         return FAILED
     import_note.write(directory, import_note.of(engine.replication, log))
@@ -134,7 +137,7 @@ def told(engine: Engine, directory: Path, address: Address) -> int:
 
 
 class Importer:
-    """One import. is_whole: everything has come, and is in the log."""
+    """One import. is_whole: everything has come, and is in the log. problem: why it cannot be, or cannot go on."""
 
     def __init__(self, engine: Engine, address: Address, follows: bool) -> None:
         self._engine = engine
@@ -143,6 +146,7 @@ class Importer:
         self._line = ProgressLine(engine.clock)
         self._their_offset = 0
         self.is_whole = False
+        self.problem = ""
 
     async def run(self, server: Server) -> int:
         """The server's exit code."""
@@ -163,6 +167,10 @@ class Importer:
             master, log = replication.master, engine.persistence.log
             if master is None or log is None:
                 continue
+            if master.is_unusable:
+                self.problem = master.problem
+                server.stop()
+                return
             self._line.tell(self._state())
             is_logged = not log.held and not engine.persistence.child
             self.is_whole = self.is_whole or (master.is_up and is_logged)
@@ -193,7 +201,8 @@ class Importer:
         if master.link == links.SYNCING:
             return f"{where}: {bar(master.copied_bytes, master.copy_bytes)}"
         if not master.is_up:
-            return f"{where}: {'connecting' if not self.is_whole else 'the link is cut, connecting anew'}"
+            why = f" ({master.problem})" if master.problem else ""
+            return f"{where}: {'connecting' if not self.is_whole else 'the link is cut, connecting anew'}{why}"
         behind = max(0, self._their_offset - engine.replication.offset)
         written = "" if self.is_whole else ", the log is being written"
         return f"{where}: {keys} keys, {behind} bytes behind{written}"

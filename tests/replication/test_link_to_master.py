@@ -9,7 +9,7 @@ import pytest
 from tests.support.clock import NOW_MS
 from tests.support.fake_master import ID, FakeMaster, Link, packed, snapshot
 from tests.support.server_process import ServerProcess, running_server
-from tests.support.wire import Bulk, Connection, Simple
+from tests.support.wire import Array, Bulk, Connection, Simple
 
 PATIENCE_S = 60.0
 
@@ -135,6 +135,77 @@ def test_after_a_damaged_snapshot_everything_is_asked_for_again(replica: Connect
         follow(replica, master)
         until(replica, "k", b"w")
     assert asked[-1][1] != ID
+
+
+@pytest.mark.parametrize(
+    "order",
+    [
+        ["CONFIG SET maxmemory 1mb"],
+        ["ACL SETUSER eve on nopass ~* +@all"],
+        ["REPLICAOF NO ONE"],
+        ["SHUTDOWN NOSAVE"],
+        ["MULTI", "SET k late", "CONFIG SET maxmemory 1mb", "EXEC"],
+        ["SELECT 99", "SET k late"],
+    ],
+    ids=lambda lines: lines[-1] if len(lines) == 1 else " ".join(lines),
+)
+def test_an_order_of_the_master_ends_the_link_and_changes_nothing(replica: Connection, order: list[str]) -> None:
+    asked: list[list[str]] = []
+    looked = threading.Event()
+
+    def first(link: Link) -> None:
+        link.until_psync([])
+        copy = snapshot("SET k v")
+        link.send(b"+FULLRESYNC %b 7\r\n$%d\r\n%b" % (ID.encode(), len(copy), copy))
+        link.until_ack(7)
+        link.send(packed("SELECT 0", "SET before 1", *order, "SET k late"))
+        link.until_closed()
+
+    def second(link: Link) -> None:
+        link.until_psync(asked)
+        assert looked.wait(PATIENCE_S)
+        copy = snapshot("SET k w")
+        link.send(b"+FULLRESYNC %b 7\r\n$%d\r\n%b" % (ID.encode(), len(copy), copy))
+        link.until_ack(7)
+
+    with FakeMaster(first, second) as master:
+        follow(replica, master)
+        until(replica, "before", b"1")
+        problem = until_problem(replica)
+        assert problem.startswith("the master")
+        assert replica.ask("GET", "k") == Bulk(b"v")
+        assert replica.ask("CONFIG", "GET", "maxmemory") == Array((Bulk(b"maxmemory"), Bulk(b"0")))
+        assert replica.ask("ACL", "USERS") == Array((Bulk(b"default"),))
+        looked.set()
+        until(replica, "k", b"w")
+    assert asked[-1][1] != ID, "a copy of everything is asked for"
+
+
+def until_problem(replica: Connection) -> str:
+    """What INFO says of the link, once it is down."""
+    deadline = time.monotonic() + PATIENCE_S
+    while True:
+        told = replica.ask("INFO", "replication")
+        assert isinstance(told, Bulk)
+        for line in told.text.decode().splitlines():
+            if line.startswith("penstock_master_link_problem:"):
+                return line.partition(":")[2]
+        assert time.monotonic() < deadline, told
+
+
+def test_a_snapshot_that_is_refused_is_named_in_info(replica: Connection) -> None:
+    def serve(link: Link) -> None:
+        link.until_psync([])
+        copy = b"REDIS0013\x02\x01s\x02\x01a\x01a\xff" + bytes(8)
+        link.send(b"+FULLRESYNC %b 7\r\n$%d\r\n%b" % (ID.encode(), len(copy), copy))
+        link.until_closed()
+
+    with FakeMaster(serve) as master:
+        follow(replica, master)
+        problem = until_problem(replica)
+    assert problem == (
+        "the master's snapshot: the key 's' in database 0: a set has a member twice (the record at byte 9)"
+    )
 
 
 def test_once_it_leads_a_server_takes_nothing_from_its_old_master(replica: Connection) -> None:

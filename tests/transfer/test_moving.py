@@ -11,6 +11,7 @@ import pytest
 
 from penstock.transfer import import_note
 from tests.support.certificates import Authority
+from tests.support.rdb_bodies import listpack_of, payload, stream
 from tests.support.reference_server import NoReference, free_port, reference_server
 from tests.support.server_process import running_server
 from tests.support.wire import Bulk, Connection, Integer, Simple
@@ -36,6 +37,22 @@ class Source(Connection):
         return dict(line.split(":", 1) for line in told.text.decode().split("\r\n") if ":" in line)
 
 
+def from_redis() -> Iterator[Source]:
+    try:
+        with reference_server("--repl-diskless-sync-delay", "0") as port:
+            client = Source(port)
+            with client:
+                yield client
+    except NoReference as why:
+        pytest.skip(str(why))
+
+
+@pytest.fixture
+def redis() -> Iterator[Source]:
+    """A real Redis with some keys."""
+    yield from from_redis()
+
+
 @pytest.fixture(params=["penstock", "redis"])
 def source(request: pytest.FixtureRequest) -> Iterator[Source]:
     """A server with some keys; it goes on serving."""
@@ -45,13 +62,7 @@ def source(request: pytest.FixtureRequest) -> Iterator[Source]:
             with client:
                 yield client
         return
-    try:
-        with reference_server("--repl-diskless-sync-delay", "0") as port:
-            client = Source(port)
-            with client:
-                yield client
-    except NoReference as why:
-        pytest.skip(str(why))
+    yield from from_redis()
 
 
 def penstock(*words: str) -> "subprocess.CompletedProcess[str]":
@@ -162,6 +173,40 @@ def test_an_import_that_follows_has_what_was_written_meanwhile(source: Source, t
     assert importer.returncode == 0, out
     with running_server(dir=tmp_path) as copy, Connection("127.0.0.1", copy.port) as client:
         assert client.ask("GET", "late") == Bulk(b"1")
+
+
+def test_a_stream_that_redis_counts_wrongly_is_imported_and_the_correction_is_told(
+    redis: Source, tmp_path: Path
+) -> None:
+    assert redis.ask("RESTORE", "orders", "0", payload(stream(entries=5))) == Simple(b"OK")
+
+    told = penstock("import", f"redis://127.0.0.1:{redis.port}", "--dir", str(tmp_path))
+
+    assert told.returncode == 0, told
+    assert "the key 'orders' in database 0 was corrected: it says that it has 5 entries, and has 3." in told.stdout
+    with running_server(dir=tmp_path) as copy, Connection("127.0.0.1", copy.port) as client:
+        assert client.ask("XLEN", "orders") == Integer(3)
+
+
+def test_an_import_of_what_cannot_be_kept_names_it_and_ends(redis: Source, tmp_path: Path) -> None:
+    node = listpack_of(1, 0, 0, 0, 2, 0, 0, 3)  # an entry without fields
+    assert redis.ask("RESTORE", "odd", "0", payload(stream([((1, 1), node)], entries=1))) == Simple(b"OK")
+
+    told = penstock("import", f"redis://127.0.0.1:{redis.port}", "--dir", str(tmp_path))
+
+    assert told.returncode == 1, told
+    assert "cannot be imported: the master's snapshot: the key 'odd' in database 0: a stream's node is damaged" in (
+        told.stderr
+    )
+
+
+def test_an_import_by_a_user_who_may_not_copy_names_the_refusal_and_ends(redis: Source, tmp_path: Path) -> None:
+    redis.ask("ACL", "SETUSER", "reader", "on", ">pw", "~*", "+@all", "-psync")
+
+    told = penstock("import", f"redis://reader:pw@127.0.0.1:{redis.port}", "--dir", str(tmp_path))
+
+    assert told.returncode == 1, told
+    assert "cannot be imported: the master answers -NOPERM" in told.stderr
 
 
 def test_a_source_that_is_not_there_is_told_of(tmp_path: Path) -> None:

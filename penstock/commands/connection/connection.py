@@ -178,6 +178,7 @@ def echo(ctx: Context, args: list[bytes]) -> bytes:
     group="connection",
     since="1.0.0",
     flags="loading stale fast",
+    traits="may_replicate",
     summary="Selects another database for the connection.",
 )
 def select(ctx: Context, args: list[bytes]) -> bytes:

@@ -93,7 +93,7 @@ def pfadd(ctx: Context, args: list[bytes]) -> bytes:
     since="2.8.9",
     flags="readonly",
     keys="1..-1 RW access # RW because it may change the internal representation of the key, and propagate to replicas",
-    traits="spreads",
+    traits="may_replicate spreads",
     complexity=(
         "O(1) with a very small average constant time when called with a single key. O(N) with N being the number of"
         " keys, and much bigger constant times, when called with multiple keys."

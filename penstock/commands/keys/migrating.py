@@ -111,6 +111,7 @@ def _without_secrets(request: list[bytes]) -> list[bytes]:
         ("6.0.0", "Added the `AUTH2` option."),
     ),
     hide=_without_secrets,
+    traits="never_replicated",
     summary="Moves keys to another server, which RESTOREs them.",
     arity=-6,
 )

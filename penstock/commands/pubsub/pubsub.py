@@ -195,7 +195,7 @@ def _deliver(ctx: Context, confirmations: list[bytes]) -> bytes:
     since="2.0.0",
     flags="pubsub loading stale fast",
     channels="1",
-    traits="spreads",
+    traits="may_replicate spreads",
     complexity=(
         "O(N+M) where N is the number of clients subscribed to the receiving channel and M is "
         "the total number of subscribed patterns (by any client)."
@@ -215,7 +215,7 @@ def publish(ctx: Context, args: list[bytes]) -> bytes:
     flags="pubsub loading stale fast",
     keys="1 not_key",
     channels="1",
-    traits="spreads",
+    traits="may_replicate spreads",
     complexity="O(N) where N is the number of clients subscribed to the receiving shard channel.",
     summary="Sends a message to the present subscribers of a shard channel.",
 )

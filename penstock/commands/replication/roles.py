@@ -92,6 +92,7 @@ def _of_master(
         ("slave_priority", settings.number("replica-priority")),
         ("slave_read_only", int(settings.yes("replica-read-only"))),
         ("replica_announced", int(settings.yes("replica-announced"))),
+        *([("penstock_master_link_problem", master.problem)] if master.problem else []),
     ]
 
 

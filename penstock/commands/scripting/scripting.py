@@ -125,6 +125,7 @@ container("SCRIPT", group="scripting", since="2.6.0", summary="Keeps scripts, fo
     flags="noscript stale",
     tips="request_policy:all_nodes response_policy:all_succeeded",
     complexity="O(N) with N being the length in bytes of the script body.",
+    traits="may_replicate",
     summary="Keeps a script without running it.",
 )
 def script_load(ctx: Context, args: list[bytes]) -> bytes:
@@ -155,6 +156,7 @@ def script_exists(ctx: Context, args: list[bytes]) -> bytes:
     tips="request_policy:all_nodes response_policy:all_succeeded",
     complexity="O(N) with N being the number of scripts in cache",
     history=(("6.2.0", "Added the `ASYNC` and `SYNC` flushing mode modifiers."),),
+    traits="may_replicate",
     summary="Forgets all scripts.",
 )
 def script_flush(ctx: Context, args: list[bytes]) -> bytes:

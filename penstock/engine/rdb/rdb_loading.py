@@ -34,7 +34,7 @@ class RdbLoading:
     how many were loaded, and left out because their time had passed.
     """
 
-    __slots__ = ("_engine", "_keeps_expired", "_merges", "_path", "_reader", "_tell", "end", "expired", "keys")
+    __slots__ = ("_engine", "_keeps_expired", "_merges", "_name", "_reader", "_tell", "end", "expired", "keys")
 
     def __init__(
         self,
@@ -44,13 +44,14 @@ class RdbLoading:
         tell: Callable[[str], None],
         keeps_expired: bool = False,
         merges: bool = False,
+        name: str = "",
     ) -> None:
         """keeps_expired: what has expired is loaded, too (a replica's master will say when it is gone).
 
-        merges: a key of the file replaces one that is there.
+        merges: a key of the file replaces one that is there. name: of the file, for a person, instead of its path.
         """
         self._engine = engine
-        self._path = path
+        self._name = name or path
         self._keeps_expired = keeps_expired
         self._merges = merges
         self._tell = tell
@@ -78,10 +79,10 @@ class RdbLoading:
                     met = reader.step()
                     if met == rdb_reader.KEY:
                         if reader.corrections:
-                            self._tell(f"{self._path}: {reader.corrected()}.")
+                            self._tell(f"{self._name}: {reader.corrected()}.")
                         self._keep(reader.key, reader.value, now_ms)
                     elif met == rdb_reader.EMPTY_KEY:
-                        self._tell(f"{self._path}: the empty key {shown(reader.key)} is left out.")
+                        self._tell(f"{self._name}: the empty key {shown(reader.key)} is left out.")
                     elif met == rdb_reader.LIBRARY:
                         self._load_library(reader.library)
                     elif met == rdb_reader.END:
@@ -89,11 +90,11 @@ class RdbLoading:
                 self.end = reader.source.position()
                 yield self.end
         except BadRdb as problem:
-            raise UsageError(f"{self._path}: {problem}.") from None
+            raise UsageError(f"{self._name}: {problem}.") from None
         self._set_policies(reader.aux.get(policy_lines.AUX_FIELD, b""))
         if reader.left_out:
             names = ", ".join(sorted(set(reader.left_out)))
-            self._tell(f"{self._path}: data of modules is left out ({names}); no key was stored in it.")
+            self._tell(f"{self._name}: data of modules is left out ({names}); no key was stored in it.")
 
     def _keep(self, key: bytes, value: Value, now_ms: int) -> None:
         engine, reader = self._engine, self._reader

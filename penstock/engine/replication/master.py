@@ -15,7 +15,11 @@ NEVER_MS: Final = -1
 
 
 class Master:
-    """Times are unix ms. attempts: at a full copy, since REPLICAOF."""
+    """Times are unix ms. attempts: at a full copy, since REPLICAOF.
+
+    problem: why the link is down, for a person; "" while it is up, and before the first. is_unusable: another try would
+    most likely come to the same: what the master has, answers or sends is refused here, or it refuses us.
+    """
 
     def __init__(self, host: str, port: int, now_ms: int) -> None:
         self.host = host
@@ -27,6 +31,8 @@ class Master:
         self.copied_bytes = 0  # of the snapshot, so far
         self.copy_bytes = UNKNOWN  # of all of it
         self.down_ms = 0  # in all, up to when the link came up last
+        self.problem = ""
+        self.is_unusable = False
 
     @property
     def is_up(self) -> bool:
@@ -38,4 +44,6 @@ class Master:
         if self.is_up != was_up:
             if self.is_up:
                 self.down_ms += now_ms - self.since_ms
+                self.problem = ""
+                self.is_unusable = False
             self.since_ms = now_ms

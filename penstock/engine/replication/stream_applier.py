@@ -1,17 +1,26 @@
 """What a master sends is run here, without gates; what it changes goes to this server's own log.
 
-A request that is refused is told, counted and passed over (Redis 8.6.3): the next one may be right.
+A change that is refused is told, counted and passed over (Redis 8.6.3), and so is a command that is not known here: the
+next one may be right. Redis runs whatever its master sends. Here a request that is no change, and nothing that such a
+stream needs besides (Row.is_replicated), ends the link: a master has no say in users, settings, roles or processes.
 """
 
 from collections.abc import Callable
-from typing import Final
+from typing import Final, TypeAlias
 
 from penstock.engine.engine import Engine
 from penstock.engine.session import Session
+from penstock.engine.table.row import Row
 from penstock.errors import ReplyError
 
 SHOWN_ERRORS: Final = 10  # requests that were refused; more are only counted
 PASSED_OVER: Final = frozenset([b"PING", b"REPLCONF"])
+
+Change: TypeAlias = tuple[Row, list[bytes]]  # and its request
+
+
+class NotReplicated(Exception):
+    """No master sends this; the text says what it is. The stream cannot go on; what came before it was run."""
 
 
 class StreamApplier:
@@ -27,7 +36,7 @@ class StreamApplier:
         self._session = Session(0)
         self._session.privileged = True
         self._session.db_index = db_index
-        self._unit: list[list[bytes]] | None = None  # since MULTI
+        self._unit: list[Change] | None = None  # since MULTI
         self.wants_ack = False
         self.refused = 0
 
@@ -41,44 +50,68 @@ class StreamApplier:
         return self._unit is not None
 
     def apply(self, requests: list[list[bytes]]) -> None:
-        """Run the next requests of the stream."""
+        """Run the next requests of the stream. NotReplicated where one has no place in it."""
         for request in requests:
             name = request[0].upper()
-            if self._unit is not None:
-                if name == b"EXEC":
-                    unit, self._unit = self._unit, None
-                    self._run(unit)
-                else:
-                    self._unit.append(request)
-            elif name == b"MULTI":
+            if name in PASSED_OVER:
+                if name == b"REPLCONF" and len(request) > 1 and request[1].upper() == b"GETACK":
+                    self.wants_ack = True
+            elif self._unit is None and name == b"MULTI":
                 self._unit = []
-            elif name not in PASSED_OVER:
-                self._run([request])
-            elif name == b"REPLCONF" and len(request) > 1 and request[1].upper() == b"GETACK":
-                self.wants_ack = True
+            elif self._unit is not None and name == b"EXEC":
+                unit, self._unit = self._unit, None
+                self._run(unit)
+            else:
+                row = self._row_of(request)
+                if row is None:
+                    continue
+                if self._unit is None:
+                    self._run([(row, request)])
+                else:
+                    self._unit.append((row, request))
 
-    def _run(self, unit: list[list[bytes]]) -> None:
+    def _row_of(self, request: list[bytes]) -> Row | None:
+        """The row of a change, None where the command is not known."""
+        try:
+            row = self._engine.logged_row(request)
+        except ReplyError as refusal:
+            self._note(request, b"-" + refusal.text)
+            return None
+        if not row.is_replicated:
+            raise NotReplicated(f"the master sent {row.name}, which no master sends to its replicas")
+        return row
+
+    def _run(self, unit: list[Change]) -> None:
         engine, session = self._engine, self._session
         ctx = engine.context
         now_us = engine.clock.now_us()
         engine.effects.is_one_unit = True
         waited, ctx.waits = ctx.waits, False
-        for request in unit:
+        misplaced = ""
+        for row, request in unit:
             ctx.begin(session, now_us)
             try:
-                row = engine.logged_row(request)
                 answer = engine.run(ctx, row, request, now_us)
             except ReplyError as refusal:
                 answer = b"-" + refusal.text
             if answer.startswith(b"-"):
                 self._note(request, answer)
+                if row.group == "connection":  # what follows would go to the wrong database
+                    misplaced = f"the master's {row.name} was refused: {shown(answer)}"
+                    break
         ctx.waits = waited
         engine.effects.end_unit()
         engine.serve_ready(now_us)
+        if misplaced:
+            raise NotReplicated(misplaced)
 
     def _note(self, request: list[bytes], answer: bytes) -> None:
         self.refused += 1
         if self.refused <= SHOWN_ERRORS:
             name = request[0].decode("utf-8", "backslashreplace")
-            why = answer[1:].strip().decode("utf-8", "backslashreplace")
-            self._tell(f"Warning: the master sent {name}, which was refused and is passed over: {why}")
+            self._tell(f"Warning: the master sent {name}, which was refused and is passed over: {shown(answer)}")
+
+
+def shown(answer: bytes) -> str:
+    """An error reply for a person."""
+    return answer[1:].strip().decode("utf-8", "backslashreplace")

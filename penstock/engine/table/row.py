@@ -23,7 +23,9 @@ TRAITS: Final = frozenset({
     "for_replicas",  # may be sent by a replica that is attached
     "guarded_by_debug",  # enable-debug-command must allow it
     "guarded_by_module",  # enable-module-command must allow it
+    "may_replicate",  # is no change of the data, but a master may send it to its replicas
     "never_queued",  # runs at once in MULTI
+    "never_replicated",  # is a change that no master sends as it is
     "only_looks",  # looks at a key without using it: eviction does not count it
     "runs_digest",  # runs a script, named by its digest: counts by the script's flags, and MONITOR shows it first
     "runs_function",  # the same, named as a function of a library
@@ -87,9 +89,9 @@ class Row:
 
     __slots__ = (
         "arity", "batch_shape", "channels", "declared", "denyoom", "fast", "find_keys", "flags", "for_replicas",
-        "group", "guarded_by", "hidden", "hide", "is_container", "keys", "keys_move", "label", "least_words",
-        "loading", "most_words", "name", "no_auth", "no_multi", "only_looks", "ordinary", "pubsub", "runs_script",
-        "spreads", "subcommands", "syntax", "title", "transactional", "write",
+        "group", "guarded_by", "hidden", "hide", "is_container", "is_replicated", "keys", "keys_move", "label",
+        "least_words", "loading", "most_words", "name", "no_auth", "no_multi", "only_looks", "ordinary", "pubsub",
+        "runs_script", "spreads", "subcommands", "syntax", "title", "transactional", "write",
     )  # fmt: skip
 
     def __init__(self, declared: Declaration, is_container: bool) -> None:
@@ -121,6 +123,8 @@ class Row:
         traits = declared.traits.split()
         assert TRAITS.issuperset(traits), f"{name} has a trait that nothing knows"
         self.for_replicas = "for_replicas" in traits
+        # What a replica takes from its master: changes of the data, and what such a stream needs besides.
+        self.is_replicated = "may_replicate" in traits or (self.write and "never_replicated" not in traits)
         self.only_looks = "only_looks" in traits
         self.pubsub = "while_subscribed" in traits
         scripts = [trait for trait in traits if trait in (RUNS_TEXT, RUNS_DIGEST, RUNS_FUNCTION)]

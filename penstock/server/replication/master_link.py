@@ -10,8 +10,9 @@ from penstock.engine.engine import Engine
 from penstock.engine.rdb.rdb_loading import RdbLoading
 from penstock.engine.replication import failover
 from penstock.engine.replication import master as links
+from penstock.engine.replication.backoff import FIRST_S, Backoff
 from penstock.engine.replication.master import Master
-from penstock.engine.replication.stream_applier import StreamApplier
+from penstock.engine.replication.stream_applier import NotReplicated, StreamApplier
 from penstock.engine.session import Session
 from penstock.errors import UsageError
 from penstock.protocol import reply
@@ -25,17 +26,28 @@ from penstock.storage.aof.log_directory import write_all
 TEMPORARY: Final = "temp-master-{}.rdb"
 PIECE_BYTES: Final = 64 * 1024
 LONGEST_LINE: Final = 64 * 1024
-RETRY_S: Final = 1.0
+SNAPSHOT: Final = "the master's snapshot"  # in lines for a person
 RETRY_OF_FAILOVER_S: Final = 0.1  # writers wait for it
 SLICE_S: Final = 0.02  # of loading or applying, before clients are answered
 SECOND_MS: Final = 1000
+NOT_UP: Final = -1.0
 BUSY_S: Final = 0.01  # between two looks whether a script is over
 VALKEY_VERSION: Final = b"9.1.0"  # a Valkey sends times of hash fields only to who reads its files; others refuse
 ALLOWED: Final = (b"-NOAUTH", b"-NOPERM", b"-ERR operation not permitted")  # answers to PING, before AUTH
+LATER: Final = (b"-LOADING", b"-NOMASTERLINK", b"-BUSY", b"-MASTERDOWN")  # answers of a master to be asked later
 
 
 class LinkLost(Exception):
     """The link is of no use any more; the text says why. Another is tried."""
+
+
+class UselessLink(LinkLost):
+    """As LinkLost, and another link would most likely come to the same."""
+
+
+def _refused(answer: bytes) -> LinkLost:
+    kind = LinkLost if answer.startswith(LATER) else UselessLink
+    return kind(f"the master answers {answer.decode('utf-8', 'backslashreplace')}")
 
 
 class MasterLink:
@@ -65,6 +77,10 @@ class MasterLink:
         self._writer: asyncio.StreamWriter | None = None
         self._applier: StreamApplier | None = None  # of the history that is followed, through all links
         self._said_ms = 0
+        self._not_before_s = 0.0  # in the loop's time, after an unexpected error
+        # of the last link
+        self._was_accepted = False  # by the master's answer to PSYNC
+        self._up_s = NOT_UP  # when it came up, in the loop's time
         self._synced = 0  # offset up to which everything is safe on our disk
         self._wrote_at = (0, 0)  # units of the log, and the offset then: a sync up to there makes the offset safe
 
@@ -72,20 +88,23 @@ class MasterLink:
 
     def cron(self) -> None:
         """Called ten times a second: heed REPLICAOF, acknowledge, notice silence."""
-        replication = self._replication
+        replication, loop = self._replication, asyncio.get_running_loop()
         if self._task is not None and self._task.done():
             task, self._task = self._task, None
             error = None if task.cancelled() else task.exception()
             if error is not None:
                 self._tell(f"The link to the master met an unexpected error: {error!r}")
                 self._master = None  # begin anew
+                self._not_before_s = loop.time() + FIRST_S
         if replication.master is not self._master:
             self.stop()
             self._master = replication.master
             if self._master is None:
                 self._applier = None
-            if self._master is not None:
-                self._task = asyncio.get_running_loop().create_task(self._follow(self._master))
+            elif loop.time() < self._not_before_s:
+                self._master = None
+            else:
+                self._task = loop.create_task(self._follow(self._master))
         master, writer = self._master, self._writer
         if master is None or writer is None:
             return
@@ -129,22 +148,32 @@ class MasterLink:
 
     async def _follow(self, master: Master) -> None:
         """Make a link, again and again, until another role is chosen."""
+        loop = asyncio.get_running_loop()
+        backoff = Backoff()
         while True:
-            why = "the master closed it"
-            was_up = False
+            failure: Exception | None = None
+            self._was_accepted, self._up_s = False, NOT_UP
             try:
                 await self._link(master)
-            except (OSError, ValueError, LinkLost, UsageError, EOFError) as failure:  # ValueError: a line that is none
-                why = str(failure) or why
+            except (OSError, ValueError, LinkLost, UsageError, EOFError) as found:  # ValueError: a line that is none
+                failure = found
             finally:
-                was_up = master.is_up
                 if self._replication.master is master:
                     master.set_link(links.CONNECT, self._replication.now_ms())
-            self._tell(f"The link to master {master.host}:{master.port} is down: {why}.")
+            is_closed = failure is None or isinstance(failure, EOFError)
+            master.problem = "the master closed it" if is_closed else " ".join(str(failure).rstrip(".").splitlines())
+            master.is_unusable = isinstance(failure, (UselessLink, UsageError))
             if self._replication.master is not master:
+                self._tell(f"The link to master {master.host}:{master.port} is down: {master.problem}.")
                 return  # a cancellation may be lost where something ends at the same moment
-            retry_s = RETRY_OF_FAILOVER_S if failover.is_in_progress(self._engine) else RETRY_S
-            await asyncio.sleep(0 if was_up else retry_s)
+            lasted_s = 0.0 if self._up_s == NOT_UP else loop.time() - self._up_s
+            is_useless = isinstance(failure, (LinkLost, UsageError, ValueError))
+            wait_s = backoff.wait_s(self._was_accepted, is_useless, lasted_s)
+            if failover.is_in_progress(self._engine):
+                wait_s = min(wait_s, RETRY_OF_FAILOVER_S)
+            again = f"; another one is made in {wait_s:g} seconds" if wait_s > FIRST_S else ""
+            self._tell(f"The link to master {master.host}:{master.port} is down: {master.problem}{again}.")
+            await asyncio.sleep(wait_s)
 
     async def _link(self, master: Master) -> None:
         master.set_link(links.CONNECTING, self._replication.now_ms())
@@ -182,6 +211,7 @@ class MasterLink:
         words = answer.split()
         if failover.is_in_progress(self._engine):
             self._end_failover(answer)
+        self._was_accepted = answer.startswith(b"+")
         if answer.startswith(b"+FULLRESYNC") and len(words) == 3:
             master.set_link(links.SYNCING, self._replication.now_ms())
             master.attempts += 1
@@ -192,8 +222,9 @@ class MasterLink:
                 self._engine.to_close += self._replication.replicas  # they learn the new id when they come again
             self._tell(f"The master goes on at offset {self._replication.offset}.")
         else:
-            raise LinkLost(f"the master answers {answer.decode('utf-8', 'backslashreplace')}")
+            raise _refused(answer)
         master.set_link(links.CONNECTED, self._replication.now_ms())
+        self._up_s = asyncio.get_running_loop().time()
         self.acknowledge()
         if self._applier is None:
             self._applier = StreamApplier(self._engine, self._replication.stream_db, self._tell)
@@ -217,12 +248,12 @@ class MasterLink:
         settings, replication = self._settings, self._replication
         answer = await link.ask(b"PING")
         if answer.startswith(b"-") and not answer.startswith(ALLOWED):
-            raise LinkLost(f"the master answers {answer.decode('utf-8', 'backslashreplace')}")
+            raise _refused(answer)
         if settings.text("masterauth"):
             names = [settings.text(name).encode(errors="surrogateescape") for name in ("masteruser", "masterauth")]
             answer = await link.ask(b"AUTH", *[name for name in names if name])
             if not answer.startswith(b"+OK"):
-                raise LinkLost(f"the master refuses AUTH: {answer.decode('utf-8', 'backslashreplace')}")
+                raise UselessLink(f"the master refuses AUTH: {answer.decode('utf-8', 'backslashreplace')}")
         await link.ask(b"REPLCONF", b"listening-port", b"%d" % self._own_port())
         if settings.text("replica-announce-ip"):
             await link.ask(b"REPLCONF", b"ip-address", settings.text("replica-announce-ip").encode())
@@ -248,7 +279,10 @@ class MasterLink:
             file = self._disk.create(path)
             try:
                 async for piece in link.snapshot():
-                    write_all(file, piece)
+                    try:
+                        write_all(file, piece)
+                    except OSError as problem:
+                        raise UselessLink(f"{SNAPSHOT} cannot be written: {problem.strerror}") from None
                     link.master.copied_bytes += len(piece)
             finally:
                 file.close()
@@ -268,7 +302,7 @@ class MasterLink:
         self._empty()
         engine.loading = True
         try:
-            loading = RdbLoading(engine, self._disk, path, self._tell, keeps_expired=True)
+            loading = RdbLoading(engine, self._disk, path, engine.persistence.tell, keeps_expired=True, name=SNAPSHOT)
             began_s = asyncio.get_running_loop().time()
             for _ in loading.run():
                 if asyncio.get_running_loop().time() - began_s > SLICE_S:
@@ -314,7 +348,11 @@ class MasterLink:
                 while engine.busy:
                     await asyncio.sleep(BUSY_S)
                 self._check(link.master)
-                applier.apply([request for request in block.requests if request])
+                try:
+                    applier.apply([request for request in block.requests if request])
+                except NotReplicated as found:
+                    self._leave_history()
+                    raise UselessLink(str(found)) from None
                 replication.pass_on(held[: block.taken])
                 replication.stream_db, replication.is_amid = applier.db_index, applier.is_amid
                 held = held[block.taken :]
@@ -324,6 +362,11 @@ class MasterLink:
                 self._changed()
                 if held:
                     await asyncio.sleep(0)
+
+    def _leave_history(self) -> None:
+        """The stream cannot go on here: the next link begins with a copy of everything."""
+        self._replication.change_id()
+        self._applier = None
 
 
 class Wire:
@@ -345,7 +388,10 @@ class Wire:
     async def line(self) -> bytes:
         """The next line that is not empty."""
         while True:
-            line = await self._reader.readuntil(b"\n")
+            try:
+                line = await self._reader.readuntil(b"\n")
+            except asyncio.LimitOverrunError:
+                raise LinkLost(f"the master sends a line of more than {LONGEST_LINE} bytes") from None
             self.master.heard_ms = self._now_ms()
             if line.strip():
                 return line.strip()
@@ -354,7 +400,7 @@ class Wire:
         """What has come."""
         piece = await self._reader.read(at_most)
         if not piece:
-            raise LinkLost("the master closed it")
+            raise EOFError
         self.master.heard_ms = self._now_ms()
         return piece
 

@@ -86,14 +86,18 @@ class RdbReader:
     def _read_key(self, kind: int) -> int:
         self.key = self.source.string()
         self.expires_ms, self._expires_ms = self._expires_ms, NOT_GIVEN
+        stream: StreamReader | None = None
         try:
             if kind in rdb_format.STREAMS:
-                return self._read_on(StreamReader(self.source, kind, self._defaults))
-            self.value = self._value(kind)
+                stream = StreamReader(self.source, kind, self._defaults)
+            else:
+                self.value = self._value(kind)
         except EmptyValue:
             raise
         except BadRdb as problem:
             raise self._in_key(problem) from None
+        if stream is not None:
+            return self._read_on(stream)
         self.corrections = self.source.take_corrections()
         return KEY
 
