@@ -6,11 +6,12 @@ occurrence without `@`, at one with `@n`. If several faults apply, the first in 
 
     kill         SIGKILL to the server and to the process that reaches the point (a rewrite has a process of its own)
     die          SIGKILL to the process that reaches the point
+    stop         SIGSTOP to the process that reaches the point: it goes on with SIGCONT
     eio, enospc  the call fails
     sleep2ms     the call takes 2 ms longer
 
 So `sync:sleep2ms` is a slow disk, and `written:kill@20` a crash after the twentieth write. The points are the constants
-of storage/aof/append_log.py, storage/aof/log_directory.py and server/files/rewrite_child.py.
+of storage/aof/append_log.py, storage/aof/log_directory.py, server/files/rewrite_child.py and server/files/snapshots.py.
 """
 
 import errno
@@ -31,7 +32,7 @@ from penstock.storage.aof.disk import SystemDisk
 VARIABLE: Final = "PENSTOCK_FAULT"
 ALWAYS: Final = 1 << 62
 
-_FAULT: Final = re.compile(r"([a-z-]+):(kill|die|eio|enospc|sleep(\d+)ms)(?:@(\d+)(-(\d*))?)?")
+_FAULT: Final = re.compile(r"([a-z-]+):(kill|die|stop|eio|enospc|sleep(\d+)ms)(?:@(\d+)(-(\d*))?)?")
 _NUMBERS: Final = {"eio": errno.EIO, "enospc": errno.ENOSPC}
 
 
@@ -92,6 +93,8 @@ class FaultyDisk(SystemDisk):
             if fault.action == "kill":
                 os.kill(self._server_pid, signal.SIGKILL)
             os.kill(os.getpid(), signal.SIGKILL)
+        elif fault.action == "stop":
+            os.kill(os.getpid(), signal.SIGSTOP)
         elif fault.pause_ms:
             SystemClock().sleep(fault.pause_ms / 1000)
         else:

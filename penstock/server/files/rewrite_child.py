@@ -3,10 +3,12 @@
 It reports progress and errors through a pipe, which the server reads at each `poll`.
 """
 
+import errno
 import gc
 import os
 import signal
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -14,6 +16,7 @@ from penstock.clock import SystemClock
 from penstock.config.settings import Settings
 from penstock.engine.aof import base_file
 from penstock.engine.aof.rewrite_progress import PACKED_BYTES, Progress, unpacked
+from penstock.server.files.parent import Parent, ServerEndedError
 from penstock.storage.aof.disk import Disk, File
 from penstock.storage.aof.log_directory import TEMPORARY_BASE, write_all
 from penstock.storage.keyspace import Keyspace
@@ -57,7 +60,7 @@ class RewriteChild:
     def start(self, directory: str, now_ms: int) -> None:
         """Fork the child, which writes the file of `path_of`. OSError if there can be none."""
         reading, writing = os.pipe()
-        parent = os.getpid()
+        parent = Parent()
         try:
             pid = os.fork()
         except OSError:
@@ -124,10 +127,11 @@ class RewriteChild:
 
     # -- in the child -----------------------------------------------------------------------------------------------
 
-    def _be_the_child(self, path: str, now_ms: int, parent: int, pipe: int) -> None:
+    def _be_the_child(self, path: str, now_ms: int, parent: Parent, pipe: int) -> None:
         """Write the base and exit. The parent's loop, sockets and exit handlers must not be touched."""
         code = 1
         try:
+            parent.bind()
             gc.disable()  # a collection would write to, and so copy, every shared page
             signal.set_wakeup_fd(-1)
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
@@ -135,8 +139,11 @@ class RewriteChild:
             close_all_but(pipe, *self.kept)  # or connections and the lock would outlive the parent's
             os.set_blocking(pipe, False)
             os.nice(NICENESS)
-            self._write(path, now_ms, parent, Reporter(pipe))
+            self._write(path, now_ms, Reporter(pipe, parent))
             code = 0
+        except ServerEndedError:
+            with suppress(OSError):  # none was made yet
+                self.disk.remove(path)
         except OSError as failure:
             say(pipe, FAILURE + f"{failure.strerror} ({path})".encode()[:LONGEST_REASON])
         except BaseException as failure:
@@ -144,9 +151,9 @@ class RewriteChild:
         finally:
             os._exit(code)
 
-    def _write(self, path: str, now_ms: int, parent: int, reporter: "Reporter") -> None:
+    def _write(self, path: str, now_ms: int, reporter: "Reporter") -> None:
         disk = self.disk
-        file = disk.create(path)
+        file = created(disk, path)
         disk.reach(BASE_STARTED)
         progress = reporter.progress
         progress.expect(self.keyspace)
@@ -158,10 +165,9 @@ class RewriteChild:
             if unsynced >= SYNC_BYTES and self.settings.yes("aof-rewrite-incremental-fsync"):
                 file.sync()
                 unsynced = 0
-            if os.getppid() != parent:
-                return  # the server is gone
             reporter.report()
         self._end_file(file)
+        reporter.parent.check()
         self.finish(path)
         reporter.report(at_end=True)
 
@@ -172,17 +178,20 @@ class RewriteChild:
 
 
 class Reporter:
-    """Reports the child's progress through the pipe, at most ten times a second."""
+    """Reports the child's progress to its parent through the pipe, at most ten times a second."""
 
-    __slots__ = ("_clock", "_measured_us", "_pipe", "_reported_us", "progress")
+    __slots__ = ("_clock", "_measured_us", "_pipe", "_reported_us", "parent", "progress")
 
-    def __init__(self, pipe: int) -> None:
+    def __init__(self, pipe: int, parent: Parent) -> None:
         self.progress = Progress()
+        self.parent = parent
         self._pipe = pipe
         self._clock = SystemClock()
         self._reported_us = self._measured_us = 0
 
     def report(self, at_end: bool = False) -> None:
+        """To be called after each piece that was written. ServerEndedError if the server has ended."""
+        self.parent.check()
         now_us = self._clock.now_us()
         if not at_end and 0 <= now_us - self._reported_us < REPORT_EVERY_US:
             return
@@ -191,6 +200,15 @@ class Reporter:
             self._measured_us = now_us
             self.progress.copied = private_bytes()
         say(self._pipe, HOW_FAR + self.progress.packed())
+
+
+def created(disk: Disk, path: str) -> File:
+    """A new file, locked while it is written: one that is not locked was left by a process that was killed."""
+    file = disk.lock(path)
+    if file is None:
+        raise OSError(errno.EBUSY, "another process writes it", path)
+    file.truncate(0)
+    return file
 
 
 def close_all_but(*kept: int) -> None:

@@ -3,10 +3,12 @@
 A file is written beside the old one, synced, renamed, and the directory synced: one of the two is always whole. With
 save points and no log, a save that failed refuses writers until one has worked (stop-writes-on-bgsave-error). Beside a
 log it refuses nobody: the log keeps every change. Two servers never save into one file: the first that does, or that
-starts with save points, locks it for the life of its process.
+starts with save points, locks it for the life of its process. A child holds the lock with its server: where it outlives
+the server, no other server has a save confirmed that the child could still replace.
 """
 
 import os
+import re
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import Final
@@ -17,8 +19,8 @@ from penstock.engine.engine import Engine
 from penstock.engine.rdb import rdb_saving
 from penstock.engine.rdb.save_state import CANNOT_SAVE, SaveState
 from penstock.errors import UsageError
-from penstock.server.files.rewrite_child import RewriteChild
-from penstock.storage.aof.disk import Disk, File
+from penstock.server.files.rewrite_child import RewriteChild, created
+from penstock.storage.aof.disk import Disk, File, SystemFile
 from penstock.storage.aof.log_directory import write_all
 from penstock.storage.rdb.rdb_format import HEADER_BYTES
 from penstock.storage.rdb.rdb_writer import RdbWriter
@@ -26,6 +28,9 @@ from penstock.storage.rdb.rdb_writer import RdbWriter
 TEMPORARY: Final = "temp-{}.rdb"
 LOCK: Final = ".{}.lock"  # beside the file, by its name
 RETRY_S: Final = 5  # after a save that failed
+ORPHANS_TAKE_S: Final = 5.0  # at most: the system frees the memory of an earlier server's child before its lock
+LOOK_EVERY_S: Final = 0.05
+LEFTOVER: Final = re.compile(r"temp-(sync-)?\d+\.rdb")  # of `TEMPORARY`, and of the one for replicas
 
 # Named moments (Disk.reach)
 SNAPSHOT_SYNCED: Final = "snapshot-synced"  # beside the old one
@@ -81,14 +86,37 @@ class Snapshots:
 
     # -- the lock ---------------------------------------------------------------------------------------------------
 
-    def claim(self) -> None:
+    def claim(self) -> Iterator[None]:
         """At the start, with save points: lock the file. UsageError if another server saves into it.
 
-        Where nothing can be written, the first save will say so.
+        Yields while it waits for the end of an earlier server's child. Where nothing can be written, the first save
+        will say so.
         """
-        if self._state.points():
-            with suppress(OSError):
+        waited_s = 0.0
+        while self._state.points():
+            try:
                 self._hold()
+            except OSError:
+                return
+            except UsageError:
+                if waited_s >= ORPHANS_TAKE_S:
+                    raise
+            else:
+                return
+            self._engine.clock.sleep(LOOK_EVERY_S)
+            waited_s += LOOK_EVERY_S
+            yield
+
+    def remove_leftovers(self) -> None:
+        """At the start: remove the unfinished files of processes that were killed. A file in progress is locked."""
+        folder = self._settings.text("dir")
+        for name in self._disk.names(folder):
+            if LEFTOVER.fullmatch(name):
+                with suppress(OSError):
+                    unfinished = self._disk.lock(f"{folder}/{name}")
+                    if unfinished is not None:
+                        self._disk.remove(f"{folder}/{name}")
+                        unfinished.close()
 
     def _hold(self) -> None:
         """Lock the file that the settings name now. UsageError if another server has it, OSError as `Disk.lock`."""
@@ -130,7 +158,7 @@ class Snapshots:
         return problem
 
     def _write(self, snapshot: RdbWriter, path: str) -> None:
-        file = self._disk.create(path)
+        file = created(self._disk, path)
         try:
             for chunk in snapshot.chunks():
                 write_all(file, chunk)
@@ -167,6 +195,7 @@ class Snapshots:
         self._state.began(now_ms // 1000)
         try:
             self._hold()
+            self.child.kept = (self._lock.fd,) if isinstance(self._lock, SystemFile) else ()
             self.child.start(self._settings.text("dir"), now_ms)
         except (OSError, UsageError) as failure:
             self._ended(str(failure), in_background=True)

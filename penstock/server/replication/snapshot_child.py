@@ -61,7 +61,7 @@ class PipeChild(SnapshotChild):
         finally:
             os.close(self._writing)
 
-    def _write(self, path: str, now_ms: int, parent: int, reporter: Reporter) -> None:
+    def _write(self, path: str, now_ms: int, reporter: Reporter) -> None:
         progress = reporter.progress
         progress.expect(self.keyspace)
         for chunk in self.chunks(now_ms, progress):

@@ -99,8 +99,10 @@ class AofWriter:
         The engine stays `loading` until the log accepts units. After a UsageError, or if the steps are not taken to the
         end, it stays `loading` for good: a write that was answered then would be lost.
         """
+        self.snapshots.remove_leftovers()
         if not self.settings.yes("appendonly"):
-            self.snapshots.claim()
+            for _ in self.snapshots.claim():
+                yield 0, 0
             try:
                 yield from loading.read_snapshot(self.engine, self.disk, self.tell)
             except OSError as failure:
