@@ -446,7 +446,7 @@ class EngineState:
         self.set_state(NEEDS_REPLICAS, self.settings.number("min-replicas-to-write") > 0)
 
     def _changes(self) -> int:
-        return self.context.dirty
+        return self.context.dirty + self.scripts.calls.dirty
 
     # -- replies ----------------------------------------------------------------------------------------------------
 

@@ -5,10 +5,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import redis
 
 from penstock.commands.server.info_sections import fields_of
 from penstock.errors import UsageError
 from tests.interchange.pictures import PATIENCE_S, Ours, ours
+from tests.support.server_process import running_server
 
 
 @pytest.fixture
@@ -127,6 +129,78 @@ def test_a_failed_save_refuses_writers_until_one_works(server: Ours, tmp_path: P
     until_saved(server)
     assert server.ask("SET", "b", "1") == b"OK"
     assert sorted(path.name for path in (tmp_path / "data").iterdir()) == [".dump.rdb.lock", "dump.rdb"]
+
+
+FLUSHES = {  # the keys after kill -9, and the changes since the last save: of Redis 8.6.3 after the same requests
+    "FLUSHALL": (["FLUSHALL"], [], "0"),
+    "ASYNC": (["FLUSHALL ASYNC"], [], "0"),
+    "SYNC": (["FLUSHALL SYNC"], [], "0"),
+    "twice": (["FLUSHALL", "FLUSHALL"], [], "0"),
+    "EXEC": (["MULTI", "SET b 1", "FLUSHALL", "SET c 1", "EXEC"], [], "1"),
+    "a script": (["EVAL redis.call('FLUSHALL')redis.call('SET','c','1') 0"], [], "1"),
+    "FLUSHDB": (["FLUSHDB"], [b"a"], "3"),
+    "FLUSHDB ASYNC": (["FLUSHDB ASYNC"], [b"a"], "3"),
+}
+
+
+@pytest.mark.parametrize(("requests", "keys", "changes"), FLUSHES.values(), ids=FLUSHES)
+def test_with_save_points_a_flush_of_all_databases_is_saved_at_once(
+    server: Ours, tmp_path: Path, requests: list[str], keys: list[bytes], changes: str
+) -> None:
+    server.lines("SET a 1", "SAVE", "SET b 1")
+    server.ask("CONFIG", "SET", "save", "3600 1000")
+
+    server.lines(*requests)
+
+    told = info(server)
+    assert [told["rdb_changes_since_last_save"], told["rdb_saves"]] == [changes, "1"]
+    with ours(tmp_path / "data", appendonly="no") as killed_and_started:
+        assert killed_and_started.ask("KEYS", "*") == keys
+
+
+@pytest.mark.parametrize("words", ["FLUSHALL", "FLUSHALL ASYNC"])
+def test_what_was_flushed_is_not_back_after_a_kill(tmp_path: Path, words: str) -> None:
+    flags = ("--appendonly", "no", "--save", "3600 1000")
+    with running_server(*flags, dir=tmp_path) as killed:
+        client = redis.Redis(port=killed.port)
+        client.set("a", "1")
+        client.save()
+        client.execute_command(*words.split())
+        killed.kill()
+
+    with running_server(*flags, dir=tmp_path) as second:
+        assert redis.Redis(port=second.port).dbsize() == 0
+
+
+def test_without_save_points_a_flush_is_not_saved(server: Ours, tmp_path: Path) -> None:
+    server.lines("SET a 1", "SAVE", "FLUSHALL")
+
+    with ours(tmp_path / "data", appendonly="no") as killed_and_started:
+        assert killed_and_started.ask("DBSIZE") == 1
+
+
+def test_a_flush_ends_the_child_that_saves_what_was_flushed(server: Ours, tmp_path: Path) -> None:
+    server.ask("CONFIG", "SET", "save", "3600 1000")
+    server.lines("SET a 1", "BGSAVE", "FLUSHALL")
+
+    told = info(server)
+    assert [told["rdb_bgsave_in_progress"], told["rdb_last_bgsave_status"]] == ["0", "ok"]
+    server.durability.cron()
+    assert reloaded(tmp_path, "DBSIZE") == 0
+    assert not list((tmp_path / "data").glob("temp-*"))
+
+
+def test_a_flush_that_cannot_be_saved_is_answered_and_told_in_the_log(server: Ours, tmp_path: Path) -> None:
+    server.ask("CONFIG", "SET", "save", "3600 1000")
+    (tmp_path / "data" / "dump.rdb").mkdir()
+    server.lines("SET a 1", "BGSAVE")
+
+    assert server.ask("FLUSHALL") == b"OK"
+
+    told = info(server)
+    assert [told["rdb_last_bgsave_status"], told["rdb_changes_since_last_save"]] == ["ok", "2"]
+    assert any("could not be saved" in line for line in server.said)
+    assert server.ask("SET", "a", "1") == b"OK"
 
 
 def test_the_end_of_the_server_ends_the_child_and_leaves_no_half_file(tmp_path: Path) -> None:

@@ -52,6 +52,8 @@ def flushall(ctx: Context, args: list[bytes]) -> bytes:
     for db_index in range(len(ctx.engine.keyspace.databases)):
         _flush(ctx, db_index)
     ctx.log_request(args)
+    if not ctx.engine.loading:
+        ctx.engine.persistence.saves.flushed()
     return ctx.engine.tell_of_flush(ctx, is_lazy) + reply.OK
 
 

@@ -68,6 +68,20 @@ class SaveState:
         elif in_background:
             self.failures += 1
 
+    def stopped(self) -> None:
+        """The child was ended by its server: no failure (Redis 8.6.3)."""
+        self.runs = False
+
+    def flushed(self) -> None:
+        """Every database was emptied. Where there are save points the file is, too, and at once (Redis 8.6.3).
+
+        Its failure is only told in the server's log, and INFO's rdb_saves does not count it.
+        """
+        if self.save is not None and self.points():
+            counted = self.saves
+            self.save()
+            self.saves = counted
+
     def loaded(self) -> None:
         """What was loaded is no change."""
         self._saved_changes = self._all_changes()

@@ -20,7 +20,7 @@ def finish(engine: EngineState) -> None:
     assert blocked is not None, "a late script has parked its session"
     ctx = engine.context
     ctx.begin(blocked.session, engine.clock.now_us())
-    ctx.dirty += scripts.calls.dirty
+    ctx.dirty += scripts.calls.take_dirty()
     refusal = error_of(answer)
     if refusal is not None:
         answer = reply.error(refusal.text)

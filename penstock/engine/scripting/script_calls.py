@@ -82,7 +82,11 @@ class OwnRequests:
         raise NotImplementedError
 
     def changes(self) -> int:
-        """Changes since `begin`."""
+        """Changes since `begin` that were not taken."""
+        raise NotImplementedError
+
+    def take_changes(self) -> int:
+        """As `changes`; from here on they are counted elsewhere."""
         raise NotImplementedError
 
 
@@ -133,8 +137,12 @@ class Calls:
 
     @property
     def dirty(self) -> int:
-        """Changes that the script has made."""
+        """Changes that a script has made which has not ended."""
         return self._requests.changes()
+
+    def take_dirty(self) -> int:
+        """The changes of a script that has ended."""
+        return self._requests.take_changes()
 
     def begin_load(self, limit_ms: int) -> None:
         """The code of a library begins to run, which must be over after so long."""

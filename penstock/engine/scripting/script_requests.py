@@ -87,3 +87,8 @@ class ScriptRequests(OwnRequests):
 
     def changes(self) -> int:
         return self._context.dirty
+
+    def take_changes(self) -> int:
+        taken = self._context.dirty
+        self._context.dirty = 0
+        return taken

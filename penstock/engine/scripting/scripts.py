@@ -301,7 +301,7 @@ class Scripts:
         self.running.transaction = Transaction(ctx.row, ctx.args, ctx.now_us, queue, answers)
 
     def _ended(self, ctx: Context, answer: bytes) -> bytes:
-        ctx.dirty += self.calls.dirty
+        ctx.dirty += self.calls.take_dirty()
         refusal = error_of(answer)
         if refusal is not None:
             raise refusal

@@ -239,7 +239,7 @@ class Snapshots:
         pid = self.child.pid
         if pid:
             self.child.kill()
-            self._state.ended(self._now_ms() // 1000, False, in_background=True)
+            self._state.stopped()
             self._remove(pid)
 
     def _remove(self, pid: int) -> None:

@@ -299,9 +299,9 @@ class MasterLink:
         self._check(master)
         engine.effects.mute()
         self._replication.change_id()  # a copy that fails is followed by another one
-        self._empty()
-        engine.loading = True
+        engine.loading = True  # first: a file is not saved of what is emptied now
         try:
+            self._empty()
             loading = RdbLoading(engine, self._disk, path, engine.persistence.tell, keeps_expired=True, name=SNAPSHOT)
             began_s = asyncio.get_running_loop().time()
             for _ in loading.run():
