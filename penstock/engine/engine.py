@@ -562,6 +562,8 @@ class Engine(EngineState):
         self.tracking.drop_excess(NOBODY, self.outgoing)
         if self.lazy_free.parts:
             self._free_remains()
+        if self.memory.is_due:
+            gate.evict_due(self, now_us)
         self.expiry_is_behind = False
         if self.active_expiry and not self.loading and not self.keeps_expired(now_ms):
             key_expiry.expire_overdue(self, now_us)
@@ -574,7 +576,7 @@ class Engine(EngineState):
             return 0
         waiter_ms, pause_ms = self.blocking.next_ms(), self.paused_until_ms
         due_ms = min(waiter_ms, pause_ms) if waiter_ms and pause_ms else waiter_ms or pause_ms
-        if self.lazy_free.parts:
+        if self.lazy_free.parts or (self.memory.is_due and not self.loading):
             freeing_ms = self.clock.now_us() // 1000 + FREED_EVERY_MS
             due_ms = min(due_ms, freeing_ms) if due_ms else freeing_ms
         if self.expiry_is_behind:

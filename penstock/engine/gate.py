@@ -3,7 +3,7 @@
 from penstock.engine import intents, protected_commands, refusals
 from penstock.engine.engine_state import EngineState
 from penstock.engine.replication.replication import MASTER_DOWN
-from penstock.engine.session import Session
+from penstock.engine.session import NOBODY, Session
 from penstock.engine.state import FOLLOWING, NEEDS_REPLICAS, RESTRICTED
 from penstock.engine.table.row import Row
 from penstock.errors import ReplyError
@@ -47,6 +47,14 @@ def admit(engine: EngineState, session: Session, row: Row, request: list[bytes])
         raise ReplyError(b"ERR Replica can't interact with the keyspace")
     if session.monitors and (row.write or "readonly" in row.flags):
         raise ReplyError(b"ERR Replica can't interact with the keyspace")
+
+
+def evict_due(engine: EngineState, now_us: int) -> None:
+    """Evict what is due though no request asks for room, as Redis 8.6.3 does after CONFIG SET maxmemory."""
+    if not engine.loading:
+        engine.context.begin(NOBODY, now_us)
+        engine.memory.is_due = False
+        _lacks_memory(engine)
 
 
 def _lacks_memory(engine: EngineState) -> bool:

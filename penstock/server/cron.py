@@ -36,7 +36,7 @@ class Cron:
         turn.tick()
         turn.look_after_log()
         if turn.replicas is not None:
-            turn.replicas.cron()
+            turn.outside(turn.replicas.cron)
         for connection in list(turn.behind):
             connection.check_output()
         timeout_s = turn.engine.settings.number("timeout")

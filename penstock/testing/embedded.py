@@ -202,8 +202,7 @@ class Server:
         if not self._in_memory:
             raise UsageError("restore needs a server in memory: the log of this one would not have the keys")
         with self._loop.lock:
-            states.restore(self.engine, snapshot)
-            self._turn.look_around()
+            self._turn.outside(partial(states.restore, self.engine, snapshot))
             self._loop.run_due()
 
     def load(self, seed: str | os.PathLike[str]) -> int:
@@ -262,11 +261,7 @@ class Server:
 
     def _move_clock(self, by_us: int) -> None:
         with self._loop.lock:
-            engine = self.engine
-            before = engine.effects.units
-            clock_moving.advance_us(engine, self.clock.movable, by_us)
-            self._turn.look_around(engine.effects.units != before)
-            self._turn.end_soon()
+            self._turn.outside(partial(clock_moving.advance_us, self.engine, self.clock.movable, by_us))
             self._loop.run_due()
         self._loop.look_again()
 

@@ -23,6 +23,7 @@ class Replication:
     def __init__(self, turn: Turn, log_writer: AofWriter, disk: Disk, thread: LoopThread) -> None:
         tell = turn.server_log.notice
         self._thread = thread
+        self._turn = turn
         self._link = MasterLink(
             turn.engine,
             CopiesInMemory() if isinstance(disk, NoDisk) else disk,
@@ -80,4 +81,4 @@ class Replication:
         if self._is_closed:
             return
         self._thread.call_later(PERIOD_S, self._run_cron)  # first: an exception below must not stop the cron
-        self._replicas.cron()
+        self._turn.outside(self._replicas.cron)

@@ -22,12 +22,13 @@ class MemoryLimit:
 
     limit: maxmemory in bytes; 0: none. used: bytes in use, as last read; resident: the resident size then. reading:
     what tells both, the resident size for either unless the server hands in something better. evict removes keys
-    until so many bytes are free (eviction.py); on_change is told whether there is a limit.
+    until so many bytes are free (eviction.py); on_change is told whether there is a limit. is_due: more may have to be
+    removed though no request comes (CONFIG SET maxmemory).
     """
 
     __slots__ = (
-        "_clock", "_evict", "_next_us", "_on_change", "_received", "_settings", "_soonest_us", "_statistics", "limit",
-        "reading", "resident", "used",
+        "_clock", "_evict", "_next_us", "_on_change", "_received", "_settings", "_soonest_us", "_statistics", "is_due",
+        "limit", "reading", "resident", "used",
     )  # fmt: skip
 
     def __init__(
@@ -45,6 +46,7 @@ class MemoryLimit:
         self._on_change = on_change
         self.reading: Callable[[], tuple[int, int]] = _resident
         self.limit = 0
+        self.is_due = False
         self.used = self.resident = 0
         self._next_us = self._soonest_us = 0  # when a reading is due, and when it may be at the soonest
         self._received = 0  # bytes that clients had sent then
@@ -53,7 +55,8 @@ class MemoryLimit:
 
     def _set(self) -> None:
         self.limit = self._settings.number("maxmemory")
-        self._on_change(self.limit > 0)
+        self.is_due = self.limit > 0
+        self._on_change(self.is_due)
         self._next_us = self._soonest_us = 0
 
     def read(self) -> int:
@@ -81,12 +84,14 @@ class MemoryLimit:
 
     def fails_to_make_room(self) -> bool:
         """Make room before a request; whether there is none: then one that needs more is refused (Redis 8.6.3)."""
+        self.is_due = False
         excess = self.excess()
         if excess <= 0:
             return False
         freed, goes_on = self._evict(excess)
         self.used -= freed
         if freed >= excess or goes_on:
+            self.is_due = freed < excess
             return False
         if self._clock.now_us() < self._soonest_us:
             return True

@@ -226,6 +226,7 @@ class MasterLink:
         master.set_link(links.CONNECTED, self._replication.now_ms())
         self._up_s = asyncio.get_running_loop().time()
         self.acknowledge()
+        self._changed()
         if self._applier is None:
             self._applier = StreamApplier(self._engine, self._replication.stream_db, self._tell)
         await self._stream(link, self._applier)
@@ -302,6 +303,7 @@ class MasterLink:
         engine.loading = True  # first: a file is not saved of what is emptied now
         try:
             self._empty()
+            self._changed()  # replicas are to leave, and caches to be emptied, before the copy is loaded
             loading = RdbLoading(engine, self._disk, path, engine.persistence.tell, keeps_expired=True, name=SNAPSHOT)
             began_s = asyncio.get_running_loop().time()
             for _ in loading.run():

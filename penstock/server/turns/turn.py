@@ -165,10 +165,7 @@ class Turn:
             self.loop.call_soon_threadsafe(self._finish_script)
 
     def _finish_script(self) -> None:
-        before = self.engine.effects.units
-        self.engine.finish_script()
-        self.look_around(self.engine.effects.units != before)
-        self.end_soon()
+        self.outside(self.engine.finish_script)
 
     def _tell(self, level: int, text: str) -> None:
         (self.server_log.debug, self.server_log.verbose, self.server_log.notice, self.server_log.warning)[level](text)
@@ -337,18 +334,28 @@ class Turn:
 
     def tick(self) -> None:
         """Have the engine do what is due."""
-        before = self.engine.effects.units
-        self.engine.tick()
-        self.look_around(self.engine.effects.units != before)
-        self.end_soon()
-
-    def applied(self) -> None:
-        """Something of a master's stream was run."""
-        self.look_around(True)
-        self.end_soon()
+        self.outside(self.engine.tick)
 
     def look_after_log(self) -> None:
         """Called by cron, and when a sync has ended: waiting turns and WAITAOF may go on."""
         if not self._closed:
-            self.log_writer.cron()
-            self.look_around()
+            self.outside(self.log_writer.cron)
+
+    # -- what no request asks for -----------------------------------------------------------------------------------
+
+    def outside(self, work: Callable[[], object]) -> None:
+        """Do something that is no client's request, and end the turn: what it changes is logged, what it says sent.
+
+        Whatever calls the engine from the loop, but for connections that handle requests, does it by this function:
+        ticks (deadlines, expiry, evictions, policies, pauses), the end of a script, the log's cron, replicas' cron and
+        failover, a clock that is moved. A link to a master cannot, and calls `applied`.
+        """
+        before = self.engine.effects.units
+        work()
+        self.look_around(self.engine.effects.units != before)
+        self.end_soon()
+
+    def applied(self) -> None:
+        """Something of a master's was run: its stream, a copy, its answer to PSYNC."""
+        self.look_around(True)
+        self.end_soon()
