@@ -300,6 +300,7 @@ USED: Final = (
         "metrics-port", "0", Number(0, 65535), "Port for Prometheus's scrapes over HTTP; 0 for none.", immutable=True
     ),
     Directive("metrics-bind", "127.0.0.1", Text(), "Address that metrics-port listens on.", immutable=True),
+    Directive("metrics-password", "", Text(), "Password that a scrape must have; if empty, none is needed."),
     Directive("metrics-streams", "*", Text(), "Pattern of the streams that the metrics show one by one."),
     Directive("metrics-max-streams", "500", Number(0, INT), "Maximum number of them; the oldest keys come first."),
     Directive("console-port", "0", Number(0, 65535), "Port of the console over HTTP; 0 for none.", immutable=True),

@@ -1,35 +1,30 @@
-"""Answers Prometheus over HTTP (the directive metrics-port), beside the server and in its process.
+"""Answers Prometheus over HTTP (the directive metrics-port).
 
-Threads answer the scrapes, and format the text. The values are read by the event loop, a few at a time
-(snapshot.py): READ_S in a row at most, then clients are served for PAUSE_S.
+The thread of the port formats the text. The values are read by the server's event loop, a few at a time (snapshot.py):
+READ_S in a row at most, then clients are served for PAUSE_S.
 """
 
 import asyncio
-import io
-import logging
-import socket
-import sys
+import base64
+import hmac
 import time
 from collections.abc import Iterator
 from concurrent.futures import Future
-from socketserver import ThreadingMixIn
-from threading import Lock, Thread
-from typing import Final, TextIO
-from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
-from wsgiref.types import StartResponse, WSGIEnvironment
+from typing import Final
 
+from aiohttp import web
 from prometheus_client import CONTENT_TYPE_PLAIN_0_0_4, CollectorRegistry, Metric, ProcessCollector, generate_latest
 from prometheus_client.registry import Collector
 
 from penstock.config.settings import Settings
 from penstock.engine.engine import Engine
 from penstock.engine.telemetry.stream_counts import KnownStreams
-from penstock.errors import UsageError
 from penstock.observe import families, snapshot, stream_text
+from penstock.observe.http_server import Handler, HttpServer, names_an_address
 from penstock.observe.snapshot import Snapshot
 from penstock.server.turns.turn import Turn
 
-MESSAGES: Final = logging.getLogger("penstock.metrics")  # see server/server_log.py
+MOST_CONNECTIONS: Final = 16
 PATHS: Final = ("/", "/metrics")
 READ_S: Final = 0.001
 STEPS_A_TURN: Final = 20
@@ -37,7 +32,10 @@ PAUSE_S: Final = 0.002
 BUSY_PAUSE_S: Final = 0.05  # a script has the keyspace
 FORMAT_PAUSE_S: Final = 0.0001  # after each piece of text
 LONGEST_S: Final = 8.0  # for reading the values; Prometheus itself gives up after 10 s
-PATIENCE_S: Final = 30.0  # for a client of the port
+WRONG_PASSWORD_S: Final = 1.0  # until it is refused: MOST_CONNECTIONS guesses a second
+NAMELESS: Final = (
+    "Without metrics-password the metrics are answered under an address or localhost only, not under a name.\n"
+)
 
 
 class SnapshotReader:
@@ -91,114 +89,118 @@ class ServerCollector(Collector):
 
 
 class Scraper:
-    """Reads the server for threads that ask, and makes the text for them. One scrape is made at a time."""
+    """Reads the server, and makes the text. One scrape is made at a time; requests that come meanwhile share it."""
 
     def __init__(self, engine: Engine, loop: asyncio.AbstractEventLoop) -> None:
+        """loop: the server's."""
         self._engine = engine
         self._loop = loop
-        self._lock = Lock()
+        self._making: asyncio.Task[bytes] | None = None
         self._known: KnownStreams = {}
 
-    def text(self) -> bytes:
-        """The metrics; `redis_up 0` if the event loop does not get to them in LONGEST_S, or has ended."""
-        with self._lock:
-            taken = self._taken()
-            registry = CollectorRegistry()
-            registry.register(ServerCollector(taken))
-            ProcessCollector(registry=registry)
-            parts = [generate_latest(registry)]
-            if taken is not None:
-                self._known = taken.tuples.by_key()
-                for piece in stream_text.pieces(taken):
-                    parts.append(piece.encode())
-                    time.sleep(FORMAT_PAUSE_S)  # the event loop has the interpreter
-            return b"".join(parts)
+    async def text(self) -> bytes:
+        """The metrics; `redis_up 0` if the server's loop does not get to them in LONGEST_S, or has ended."""
+        if self._making is None or self._making.done():
+            self._making = asyncio.create_task(self._made())
+        return await asyncio.shield(self._making)
 
-    def _taken(self) -> Snapshot | None:
+    async def _made(self) -> bytes:
+        taken = await self._taken()
+        registry = CollectorRegistry()
+        registry.register(ServerCollector(taken))
+        ProcessCollector(registry=registry)
+        parts = [generate_latest(registry)]
+        if taken is not None:
+            self._known = taken.tuples.by_key()
+            for piece in stream_text.pieces(taken):
+                parts.append(piece.encode())
+                time.sleep(FORMAT_PAUSE_S)  # the server's loop has the interpreter; asyncio's shortest sleep is 1 ms
+                await asyncio.sleep(0)
+        return b"".join(parts)
+
+    async def _taken(self) -> Snapshot | None:
         reader = SnapshotReader(self._engine, self._loop, self._known)
         try:
             self._loop.call_soon_threadsafe(reader.read)
-            return reader.taken.result(LONGEST_S)
+            return await asyncio.wait_for(asyncio.wrap_future(reader.taken), LONGEST_S)
         except (TimeoutError, RuntimeError):  # a script runs for long; the loop is closed
             reader.taken.cancel()
             return None
 
 
-class SilentHandler(WSGIRequestHandler):
-    """Tells nobody of each scrape. A client that sends no request is left after PATIENCE_S."""
+class MetricsPage:
+    """The answers of the port. With metrics-password a scrape has to have it."""
 
-    timeout = PATIENCE_S
+    def __init__(self, scraper: Scraper, settings: Settings, http: HttpServer) -> None:
+        self._scraper = scraper
+        self._settings = settings
+        self._http = http
 
-    def log_message(self, format: str, *args: object) -> None:
-        """Says nothing."""
+    def app(self) -> web.Application:
+        app = web.Application(middlewares=[self._guard])
+        for path in PATHS:
+            app.router.add_get(path, self._metrics)
+        return app
 
-    def get_stderr(self) -> TextIO:
-        """Where wsgiref writes the traceback of a scrape that failed."""
-        return ErrorText()
+    @web.middleware
+    async def _guard(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        refusal = await self._refusal(request)
+        if refusal is not None:
+            return refusal
+        self._http.know(request)
+        try:
+            return await handler(request)
+        except web.HTTPNotFound:
+            return web.Response(status=404, text="the metrics are at /metrics\n")
+
+    async def _refusal(self, request: web.Request) -> web.Response | None:
+        """Why a request gets no metrics; None for one that does.
+
+        Prometheus sends a password by `basic_auth` (any name) or as the credentials of `authorization` (Bearer).
+        """
+        password = self._settings.text("metrics-password").encode(errors="surrogateescape")
+        if not password:
+            return None if names_an_address(request) else web.Response(status=403, text=NAMELESS)
+        given = request.headers.get("Authorization")
+        if given is not None:
+            if hmac.compare_digest(password_in(given), password):
+                return None
+            await asyncio.sleep(WRONG_PASSWORD_S)
+        wanted = {"WWW-Authenticate": 'Basic realm="metrics", charset="UTF-8"'}
+        return web.Response(status=401, headers=wanted, text="The metrics need the password of metrics-password.\n")
+
+    async def _metrics(self, request: web.Request) -> web.Response:
+        return web.Response(body=await self._scraper.text(), headers={"Content-Type": CONTENT_TYPE_PLAIN_0_0_4})
 
 
-class ErrorText(io.StringIO):
-    """A text that becomes a message when it is flushed."""
+def password_in(authorization: str) -> bytes:
+    """The password in a header Authorization; empty if there is none, which no password is.
 
-    def flush(self) -> None:
-        text = self.getvalue()
-        self.seek(0)
-        self.truncate()
-        if text:
-            MESSAGES.error("%s", text)
-
-
-class HttpServer(ThreadingMixIn, WSGIServer):
-    """A thread for each scrape."""
-
-    daemon_threads = True
-
-    def handle_error(self, request: object, client_address: object) -> None:
-        """A connection failed, for the reason that is being handled."""
-        if not isinstance(sys.exception(), OSError):  # who broke it knows
-            MESSAGES.exception("A connection of %s failed", client_address)
-
-
-class HttpServer6(HttpServer):
-    """The same on an address of IPv6."""
-
-    address_family = socket.AF_INET6
+    >>> password_in("Bearer secret"), password_in("Basic cHJvbWV0aGV1czpzZWNyZXQ="), password_in("Basic ?")
+    (b'secret', b'secret', b'')
+    """
+    kind, _, credentials = authorization.strip().partition(" ")
+    if kind.lower() == "bearer":
+        return credentials.strip().encode(errors="surrogateescape")
+    try:
+        return base64.b64decode(credentials, validate=True).partition(b":")[2] if kind.lower() == "basic" else b""
+    except ValueError:
+        return b""
 
 
 class MetricsServer:
-    """Serves the metrics of one server over HTTP, from `start` to `stop`. Port 0 takes a free one: see `port`."""
+    """The metrics of one server, from `start` to `stop`."""
 
     def __init__(self, settings: Settings) -> None:
-        self._host = settings.text("metrics-bind")
-        self.port = settings.number("metrics-port")
+        self._settings = settings
+        self._http = HttpServer("metrics", settings, MOST_CONNECTIONS)
 
     def start(self, turn: Turn) -> None:
         """Listen; UsageError if that is impossible."""
         scraper = Scraper(turn.engine, turn.loop)
-
-        def app(request: WSGIEnvironment, start_response: StartResponse) -> list[bytes]:
-            if request["PATH_INFO"] not in PATHS:
-                start_response("404 Not Found", [("Content-Type", "text/plain")])
-                return [b"the metrics are at /metrics\n"]
-            text = scraper.text()
-            start_response("200 OK", [("Content-Type", CONTENT_TYPE_PLAIN_0_0_4), ("Content-Length", str(len(text)))])
-            return [text]
-
-        kind = HttpServer6 if ":" in self._host else HttpServer
-        try:
-            self._http = make_server(self._host, self.port, app, kind, SilentHandler)
-        except OSError as problem:
-            raise UsageError(
-                f"cannot listen on {self._host}:{self.port} (metrics-port): {problem.strerror or problem}"
-            ) from None
-        Thread(target=self._http.serve_forever, name="penstock-metrics", daemon=True).start()
-        self.port = self._http.server_port
-        turn.server_log.notice(f"Metrics for Prometheus at http://{self._host}:{self.port}/metrics")
+        self._http.start(turn, lambda loop: MetricsPage(scraper, self._settings, self._http).app())
+        turn.server_log.notice(f"Metrics for Prometheus at {self._http.url}metrics")
 
     def stop(self) -> None:
-        """Stop listening. A scrape that is being answered may get `redis_up 0`."""
-        Thread(target=self._close, name="penstock-metrics-end", daemon=True).start()
-
-    def _close(self) -> None:
-        self._http.shutdown()  # waits for the listening thread
-        self._http.server_close()
+        """Stop listening. A scrape that is being answered is broken off."""
+        self._http.stop()

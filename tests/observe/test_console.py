@@ -1,5 +1,6 @@
 """The console over HTTP: who sees what, and what is changed how."""
 
+import asyncio
 import re
 import socket
 import sys
@@ -411,11 +412,19 @@ class RefusingDoor:
     async def client(self) -> "RefusingDoor":
         return self
 
-    async def ask(self, *words: bytes) -> hiredis.ReplyError:
+    async def ask(self, *words: bytes) -> hiredis.ReplyError | bytes:
+        await asyncio.sleep(0)  # the server is another loop
         return hiredis.ReplyError("WRONGPASS invalid username-password pair or user is disabled.")
 
     def close(self) -> None:
         """Nothing is open."""
+
+
+class TrustingDoor(RefusingDoor):
+    """Stands for a server that takes every password."""
+
+    async def ask(self, *words: bytes) -> hiredis.ReplyError | bytes:
+        return b"OK"
 
 
 async def test_passwords_cannot_be_tried_without_end() -> None:
@@ -425,6 +434,20 @@ async def test_passwords_cannot_be_tried_without_end() -> None:
             await logins.with_password("default", "guess")
 
     with pytest.raises(Refused, match="Too many logins have failed"):
+        await logins.with_password("default", "secret")
+
+
+async def test_passwords_that_are_tried_at_the_same_time_count_too() -> None:
+    logins = Logins(cast(EngineDoor, RefusingDoor()), lambda: 1000.0)
+
+    answers = await asyncio.gather(*[logins.with_password("default", "x") for _ in range(100)], return_exceptions=True)
+
+    assert sum("invalid username-password pair" in str(answer) for answer in answers) == MOST_FAILURES
+
+
+async def test_logins_that_succeed_are_not_counted() -> None:
+    logins = Logins(cast(EngineDoor, TrustingDoor()), lambda: 1000.0)
+    for _ in range(MOST_FAILURES + 1):
         await logins.with_password("default", "secret")
 
 

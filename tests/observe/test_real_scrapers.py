@@ -18,6 +18,11 @@ import redis
 from tests.support.scraping import free_port, scraped, serving_metrics, values_of
 
 PATIENCE_S: Final = 60.0
+PASSWORD: Final = "scrape me"
+LOGINS: Final = (
+    f"basic_auth: {{ username: prometheus, password: {PASSWORD} }}",
+    f"authorization: {{ credentials: {PASSWORD} }}",
+)
 EXPORTER: Final = "prometheus-redis-exporter"
 ITS_OWN: Final = ("redis_exporter_", "redis_target_", "redis_last_key_groups", "go_", "process_", "promhttp_")
 UNKNOWN_HERE: Final = {"redis_config_io_threads", "redis_db0_distrib_strings_sizes", "redis_db_keys_cached"}
@@ -60,9 +65,9 @@ def names_of(text: str) -> set[str]:
 
 @pytest.fixture(scope="module")
 def ports() -> Iterator[tuple[int, int]]:
-    """The port of a server with a stream and a group, and the port of its metrics."""
+    """The port of a server with a stream and a group, and the port of its metrics, which need a password."""
     with ExitStack() as stack:
-        server, port = serving_metrics(stack)
+        server, port = serving_metrics(stack, "--metrics-password", PASSWORD)
         client = redis.Redis(port=server.port)
         for at in range(5):
             client.xadd("s", {"n": at})
@@ -81,7 +86,7 @@ def test_redis_exporter_says_the_same_of_the_server(ports: tuple[int, int]) -> N
         "-web.listen-address", f"127.0.0.1:{listening}",
     ):  # fmt: skip
         text = answer(f"http://127.0.0.1:{listening}/metrics", "redis_up 1")
-    own_text = scraped(ports[1])
+    own_text = scraped(ports[1], PASSWORD)
     theirs, ours = values_of(text), values_of(own_text)
 
     names = {name for name in names_of(text) if not name.startswith(ITS_OWN)} - UNKNOWN_HERE
@@ -94,11 +99,14 @@ def test_redis_exporter_says_the_same_of_the_server(ports: tuple[int, int]) -> N
 
 @pytest.mark.slow
 @pytest.mark.skipif(shutil.which("prometheus") is None, reason="Prometheus is not installed")
-def test_prometheus_scrapes_the_server_and_knows_its_streams(ports: tuple[int, int], tmp_path: Path) -> None:
+@pytest.mark.parametrize("login", LOGINS)
+def test_prometheus_scrapes_the_server_and_knows_its_streams(
+    login: str, ports: tuple[int, int], tmp_path: Path
+) -> None:
     listening = free_port()
     (tmp_path / "prometheus.yml").write_text(
         "scrape_configs:\n  - job_name: penstock\n    scrape_interval: 1s\n"
-        f"    static_configs: [{{ targets: ['127.0.0.1:{ports[1]}'] }}]\n"
+        f"    static_configs: [{{ targets: ['localhost:{ports[1]}'] }}]\n    {login}\n"
     )
     with process(
         "prometheus", f"--config.file={tmp_path}/prometheus.yml", f"--storage.tsdb.path={tmp_path}/data",

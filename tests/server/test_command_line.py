@@ -9,6 +9,7 @@ CASES = [
     ("--REQUIREPASS secret", "--REQUIREPASS ***"),
     ("--requirepass --secret --port 1", "--requirepass *** --port 1"),
     ("--masteruser secret --masterauth secret", "--masteruser *** --masterauth ***"),
+    ("--metrics-port 1 --metrics-password secret", "--metrics-port 1 --metrics-password ***"),
     ("--user default on >secret --port 1", "--user *** *** *** --port 1"),
     ("--rename-command CONFIG secret", "--rename-command *** ***"),
     ("redis.conf --requirepass", "redis.conf --requirepass"),

@@ -20,17 +20,20 @@ def free_port() -> int:
         return port
 
 
-def serving_metrics(stack: ExitStack) -> tuple[ServerProcess, int]:
+def serving_metrics(stack: ExitStack, *flags: str) -> tuple[ServerProcess, int]:
     """A server process, and the port of its metrics. Another process may take a port that was free a moment ago."""
     for _ in range(9):
         port = free_port()
         with suppress(AssertionError):
-            return stack.enter_context(running_server("--metrics-port", str(port))), port
+            return stack.enter_context(running_server("--metrics-port", str(port), *flags)), port
     raise AssertionError("no port stays free")
 
 
-def scraped(port: int) -> str:
-    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=60) as answer:
+def scraped(port: int, password: str = "") -> str:
+    asked = urllib.request.Request(f"http://127.0.0.1:{port}/metrics")
+    if password:
+        asked.add_header("Authorization", f"Bearer {password}")
+    with urllib.request.urlopen(asked, timeout=60) as answer:
         text: str = answer.read().decode()
         return text
 

@@ -33,8 +33,14 @@ class EngineDoor:
         self._arriving: set[asyncio.Task[object]] = set()
 
     async def client(self) -> "EngineClient":
-        """A new connection, as whom the server takes a client that has not logged in. Gone if the server has ended."""
-        ours, theirs = socket.socketpair()
+        """A new connection, as whom the server takes a client that has not logged in.
+
+        Gone if the server has ended, or has no descriptors left.
+        """
+        try:
+            ours, theirs = socket.socketpair()
+        except OSError as problem:
+            raise Gone(f"the server takes no connection: {problem.strerror}") from None
         ours.setblocking(False)
         theirs.setblocking(False)
         try:
@@ -75,7 +81,13 @@ class EngineClient:
         return (await self.pipeline([list(words)], db))[0]
 
     async def pipeline(self, requests: Sequence[Words], db: int | None = None) -> list[Any]:
-        """The replies to some requests, in a database if one is named. Gone if the connection ends."""
+        """The replies to some requests, in a database if one is named. Gone if the connection ends.
+
+        Replies are read to the end also where a page leaves before: others of its session use the connection.
+        """
+        return await asyncio.shield(self._pipeline(requests, db))
+
+    async def _pipeline(self, requests: Sequence[Words], db: int | None) -> list[Any]:
         async with self._lock:
             if not self.is_open:
                 raise Gone("the connection to the server has ended")

@@ -78,17 +78,22 @@ class Logins:
         raise Gone(str(whoami))
 
     async def with_password(self, user: str, password: str) -> Login:
-        """A session of a user. Refused if the server does not take the password."""
+        """A session of a user. Refused if the server does not take the password.
+
+        A login counts as failed until the server has taken it: those that are asked at the same time count, too.
+        """
         now_s = self._now_s()
         self._failures_s = [at_s for at_s in self._failures_s if at_s > now_s - FAILURES_S]
         if len(self._failures_s) >= MOST_FAILURES:
             raise Refused("Too many logins have failed. Try again in a minute.")
+        self._failures_s.append(now_s)
         client = await self._door.client()
         answer = await client.ask(b"AUTH", user.encode(), password.encode())
         if isinstance(answer, hiredis.ReplyError):
             client.close()
-            self._failures_s.append(now_s)
             raise Refused(str(answer).partition(" ")[2])
+        if now_s in self._failures_s:
+            self._failures_s.remove(now_s)
         return await self._keep(client, user, True)
 
     async def _keep(self, client: EngineClient, user: str, has_password: bool) -> Login:

@@ -5,12 +5,11 @@ session's cookie, which browsers do not send from other sites, and the token tha
 """
 
 import asyncio
-import ipaddress
 import json
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from importlib import resources
-from typing import Final, TypeAlias
+from typing import Final
 
 from aiohttp import web
 
@@ -21,9 +20,8 @@ from penstock.observe.console.engine_client import EngineDoor, Gone
 from penstock.observe.console.logins import Login, Logins, Refused
 from penstock.observe.console.replies import RefusedByServer
 from penstock.observe.console.views import BadQuestion, View
+from penstock.observe.http_server import Handler, HttpServer, names_an_address
 from penstock.server.connections.admission import is_loopback
-
-Handler: TypeAlias = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 FILES: Final = {
     "/": ("index.html", "text/html"),
@@ -50,19 +48,21 @@ LONGEST_PERIOD_S: Final = 60.0
 COST_TO_PERIOD: Final = 250.0  # a view whose turn takes 10 ms of this thread is read every 2.5 s
 STREAMS_A_LOGIN: Final = 12  # views kept up to date at a time
 STREAMS_IN_ALL: Final = 64
+TAKEN_S: Final = 30.0  # a page that does not take what it is sent for so long has left
 
 
 class Console:
     """The handlers of one console."""
 
-    def __init__(self, door: EngineDoor, settings: Settings, port: int, now_s: Callable[[], float]) -> None:
+    def __init__(self, door: EngineDoor, settings: Settings, http: HttpServer, now_s: Callable[[], float]) -> None:
         self._settings = settings
+        self._http = http
         self._logins = Logins(door, now_s)
-        self._cookie = f"penstock_console_{port}"  # cookies do not tell ports apart
+        self._cookie = f"penstock_console_{http.port}"  # cookies do not tell ports apart
         page = resources.files("penstock.observe.console") / "page"
         self._files = {path: ((page / name).read_bytes(), kind) for path, (name, kind) in FILES.items()}
         self._streams = 0
-        self.ending = asyncio.Event()
+        self._ending = asyncio.Event()
 
     def app(self) -> web.Application:
         app = web.Application(client_max_size=MOST_BODY, middlewares=[self._guard])
@@ -74,8 +74,12 @@ class Console:
         app.router.add_get("/api/view", self._view)
         app.router.add_get("/api/events", self._events)
         app.router.add_post("/api/action", self._action)
+        app.on_shutdown.append(self._end_pages)
         app.on_cleanup.append(self._end)
         return app
+
+    async def _end_pages(self, app: web.Application) -> None:
+        self._ending.set()
 
     async def _end(self, app: web.Application) -> None:
         self._logins.end_all()
@@ -86,8 +90,10 @@ class Console:
     async def _guard(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         """Refuse what other sites send, and say in every answer what browsers may do with it."""
         try:
-            if request.method == "POST" and not is_of_this_site(request):
-                answer: web.StreamResponse = refusal(403, "The request comes from another site.")
+            if not is_encodable(request.path_qs):
+                answer: web.StreamResponse = refusal(400, NO_TEXT)
+            elif request.method == "POST" and not is_of_this_site(request):
+                answer = refusal(403, "The request comes from another site.")
             else:
                 answer = await handler(request)
         except web.HTTPException as failure:
@@ -111,6 +117,7 @@ class Console:
             raise web.HTTPUnauthorized(reason="Log in first.")
         if not login.has_password and not self._may_be_unknown(request):
             raise web.HTTPForbidden(reason=NO_PASSWORD)
+        self._http.know(request)
         return login
 
     def _changing(self, request: web.Request) -> Login:
@@ -123,11 +130,9 @@ class Console:
     def _may_be_unknown(self, request: web.Request) -> bool:
         """Whether a request may do without a password: it names an address or localhost, and comes from this machine.
 
-        By the name of another site, a page of that site could have its own name lead here (DNS rebinding). Without
-        protected-mode other machines may, as they may connect to the server.
+        Without protected-mode other machines may, as they may connect to the server.
         """
-        host = host_of(request.host)
-        if host != "localhost" and not is_address(host):
+        if not names_an_address(request):
             return False
         peer = request.transport.get_extra_info("peername") if request.transport is not None else None
         return isinstance(peer, tuple) and (is_loopback(peer[0]) or not self._settings.yes("protected-mode"))
@@ -184,9 +189,10 @@ class Console:
         login.streams_open += 1
         self._streams += 1
         try:
-            await answer.prepare(request)
-            await self._keep_sending(login, view, answer)
-        except (ConnectionError, Gone):
+            with self._http.without_deadline(request):
+                await answer.prepare(request)
+                await self._keep_sending(login, view, answer)
+        except (ConnectionError, TimeoutError, Gone):
             pass  # the page has left, or the session's connection has ended: the page asks for its session again
         finally:
             login.streams_open -= 1
@@ -195,13 +201,14 @@ class Console:
 
     async def _keep_sending(self, login: Login, view: View, answer: web.StreamResponse) -> None:
         """Send the view at each turn. A view that costs much is read seldom, so that a page takes little of a core."""
-        while not self.ending.is_set() and self._logins.of_token(login.token) is login:
+        while not self._ending.is_set() and self._logins.of_token(login.token) is login:
             began_s = time.thread_time()
             shown = json.dumps(await view.read(), separators=(",", ":")).encode()
-            await answer.write(b"data: " + shown + b"\n\n")
+            async with asyncio.timeout(TAKEN_S):
+                await answer.write(b"data: " + shown + b"\n\n")
             period_s = (time.thread_time() - began_s) * COST_TO_PERIOD
             try:
-                await asyncio.wait_for(self.ending.wait(), min(max(period_s, PERIOD_S), LONGEST_PERIOD_S))
+                await asyncio.wait_for(self._ending.wait(), min(max(period_s, PERIOD_S), LONGEST_PERIOD_S))
             except TimeoutError:
                 continue
 
@@ -224,18 +231,8 @@ class Console:
         return web.json_response({"lines": lines, "replies": replies})
 
 
+NO_TEXT: Final = "The request has text that cannot be encoded."
 NO_PASSWORD: Final = "Without a password the console is for this machine only, under its address or as localhost."
-
-
-def host_of(name: str) -> str:
-    """The host in a Host header.
-
-    >>> host_of("localhost:8379"), host_of("[::1]:8379"), host_of("[::1]"), host_of("a.example")
-    ('localhost', '::1', '::1', 'a.example')
-    """
-    if name.startswith("["):
-        return name[1:].partition("]")[0]
-    return name.partition(":")[0]
 
 
 def is_of_this_site(request: web.Request) -> bool:
@@ -249,20 +246,32 @@ def is_of_this_site(request: web.Request) -> bool:
     )
 
 
-def is_address(host: str) -> bool:
+def is_encodable(text: str) -> bool:
+    """Whether a text can be sent to the server. JSON's escapes, and a target that is no UTF-8, make lone surrogates.
+
+    >>> is_encodable("caf\u00e9"), is_encodable("\ud800")
+    (True, False)
+    """
     try:
-        ipaddress.ip_address(host)
-    except ValueError:
+        text.encode()
+    except UnicodeEncodeError:
         return False
     return True
 
 
 async def json_of(request: web.Request) -> dict[str, object]:
-    """The body, an object; 400 for anything else."""
+    """The body, an object in UTF-8 whose texts can all be encoded; 400 for anything else.
+
+    What the Content-Type says of a charset is not used: JSON between systems is UTF-8 (RFC 8259, 8.1).
+    """
+    body = await request.read()
     try:
-        asked = await request.json()
+        asked = json.loads(body.decode())
+        encodable = is_encodable(json.dumps(asked, ensure_ascii=False))
     except (ValueError, RecursionError):
         raise web.HTTPBadRequest(reason="The body is no JSON.") from None
+    if not encodable:
+        raise web.HTTPBadRequest(reason=NO_TEXT)
     if not isinstance(asked, dict):
         raise web.HTTPBadRequest(reason="The body is no JSON object.")
     return asked

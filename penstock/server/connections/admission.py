@@ -1,10 +1,13 @@
 """Which clients may connect: the two refusals before the first request."""
 
 import asyncio
+import socket
 from typing import Final
 
 from penstock.engine.engine import Engine
+from penstock.server.connections.limits import is_kept_back
 
+NOT_COUNTED: Final = 1024  # connections beside the clients at most: handshakes, the console's, the metrics'
 TOO_MANY: Final = b"ERR max number of clients reached"
 PROTECTED: Final = (  # exactly what Redis 8.6.3 sends, because clients look for it
     b"DENIED Redis is running in protected mode because protected mode is enabled and no password is set for the"
@@ -41,8 +44,14 @@ class Admission:
     def refusal(self, transport: asyncio.BaseTransport) -> bytes | None:
         """The error for a client that may not connect, else None. Clients of the unix socket are of this machine."""
         engine = self._engine
-        if len(engine.sessions) >= self._most_clients:
+        clients = len(engine.sessions)
+        if clients >= self._most_clients:
             return TOO_MANY
+        # Far from the limit, which has room for maxclients, no system call is made.
+        if clients + NOT_COUNTED >= self._most_clients:
+            link: socket.socket | None = transport.get_extra_info("socket")
+            if link is not None and is_kept_back(link.fileno()):
+                return TOO_MANY
         if self._is_protected and engine.access.default.open_to_all:
             peer: object = transport.get_extra_info("peername")
             if isinstance(peer, tuple) and not is_loopback(str(peer[0])):

@@ -7,6 +7,7 @@ from penstock.clock import Clock
 from penstock.config.settings import Settings
 from penstock.engine.migrating import TargetError
 from penstock.protocol import reply
+from penstock.server.connections.limits import is_kept_back
 from penstock.server.tls import tls_context
 from penstock.server.tls.tls_context import TlsError
 
@@ -103,6 +104,9 @@ class Targets:
             raise TargetError("connecting", [], is_late=True) from None
         except (OSError, ValueError, OverflowError):
             raise TargetError("connecting" if is_encrypted else "writing", [], is_late=True) from None
+        if is_kept_back(link.fileno()):
+            link.close()
+            raise TargetError("connecting", [], is_late=True)
         if not is_encrypted:
             return Target(link)
         try:

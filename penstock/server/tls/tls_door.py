@@ -1,11 +1,14 @@
 """A listening socket that speaks TLS: it accepts connections, and lets in those whose handshake succeeds."""
 
 import asyncio
+import errno
+import os
 import socket
 import ssl
 from collections.abc import Callable
 from typing import Final
 
+from penstock.server.connections.limits import is_kept_back
 from penstock.server.server_log import ServerLog
 
 MOST_HANDSHAKES: Final = 128  # at the same time; one more ends the oldest
@@ -106,6 +109,9 @@ class TlsDoor:
         for _ in range(most):
             try:
                 link, _ = self._listener.accept()
+                if is_kept_back(link.fileno()):
+                    link.close()
+                    raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
             except (BlockingIOError, InterruptedError, ConnectionAbortedError):
                 return
             except OSError as problem:  # no file is left: the clients wait
