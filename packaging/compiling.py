@@ -40,7 +40,6 @@ NEEDED: Final = (
     "xxhash",
     "anycrc",
     "librt",
-    "python-neo-lzf",
     "zstandard",
 )
 # Hidden: nobody outside calls our functions, so that calls between files need no table. No table of jumps (plt) for

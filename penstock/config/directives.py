@@ -329,7 +329,7 @@ USED: Final = (
     Directive(
         "save", "", SavePoints(), "When to save an RDB file: after so many seconds, if there were so many changes."
     ),
-    Directive("rdbcompression", "yes", YesNo(), "Compress strings in it; plain Python never does."),
+    Directive("rdbcompression", "yes", YesNo(), "Compress strings in it, and in DUMP; plain Python only in DUMP."),
     Directive("rdbchecksum", "yes", YesNo(), "A checksum at its end.", immutable=True),
     Directive(
         "stop-writes-on-bgsave-error",

@@ -36,7 +36,7 @@ MAKERS: Final = frozenset([
 
 def payload_of(value: Value, settings: Settings) -> bytes:
     """A value in the form of `rdb-compat-version`, or of a later one where it has what only that can hold."""
-    return dump_payload.payload_of(value, rdb_values.writer_for(settings, value))
+    return dump_payload.payload_of(value, rdb_values.writer_of_payloads(settings, value))
 
 
 def value_from(payload: bytes, engine: EngineState, now_us: int, corrections: list[str]) -> Value:

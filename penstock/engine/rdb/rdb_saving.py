@@ -64,7 +64,7 @@ def _writing(
     policies = policy_lines.of_keyspace(keyspace, now_ms)
     if policies:
         aux.append((policy_lines.AUX_FIELD, policies))
-    writer = rdb_values.new_writer(settings, version)
+    writer = rdb_values.writer_of_files(settings, version)
     writer.field_times = field_times
     return RdbWriter(keyspace, writer, now_ms, aux, settings.yes("rdbchecksum"))
 
