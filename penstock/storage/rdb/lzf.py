@@ -10,7 +10,7 @@ Lehmann's liblzf, which Redis uses: python-neo-lzf, which has its C, was the ora
 
 from typing import Final
 
-from penstock.native.columns import IS_COMPILED
+from penstock.native.build import IS_COMPILED
 from penstock.storage.rdb.errors import BadRdb
 
 MOST_EXPANDED: Final = 88  # times its size: three bytes stand for 264 at the most
