@@ -1,10 +1,11 @@
 """Bodies at the edge of what RDB's readers take: what Penstock does with each, and what real servers answered.
 
 The servers' answers are recorded in rdb_refusals.txt, with `sanitize-dump-payload` as it is by default and with `yes`:
-`python -m tests.storage.rdb_refusals`. Penstock takes what one of them takes when it checks, and refuses what both
-refuse; where it does otherwise, the case says why.
+`python -m tests.storage.rdb_refusals`. Whole files are there, too: whether the servers start with them. Penstock takes
+what one of them takes when it checks, and refuses what both refuse; where it does otherwise, the case says why.
 """
 
+import tempfile
 from pathlib import Path
 from typing import Final
 
@@ -33,7 +34,7 @@ from tests.support.rdb_bodies import (
     timed_table,
     ziplist,
 )  # fmt: skip
-from tests.support.reference_server import reference_binary, reference_server
+from tests.support.reference_server import NoReference, reference_binary, reference_server
 
 RECORDED: Final = Path(__file__).with_suffix(".txt")
 SERVERS: Final = (("redis", "no"), ("redis", "yes"), ("valkey", "no"), ("valkey", "yes"))  # sanitize-dump-payload
@@ -285,6 +286,47 @@ COLLECTIONS: Final[list[Case]] = [
 
 CASES: Final = STREAMS + STRINGS + BLOBS + COLLECTIONS
 
+# -- whole files ------------------------------------------------------------------------------------------------------
+
+
+def rdb(*records: bytes, head: bytes = b"REDIS0011", end: bytes = b"\xff" + bytes(8)) -> bytes:
+    """A file whose checksum says that none was computed."""
+    return head + b"".join(records) + end
+
+
+A_KEY: Final = b"\x00\x01a\x011"
+MODULE_DATA: Final = b"\xf7\x81" + bytes.fromhex("bde72da2bb1eb400") + b"\x02\x01"  # of `vectorset`, before the keys
+NEWER: Final = "the newest that is known here is 15"
+
+FILES: Final[list[Case]] = [
+    ("a file of a key", TAKEN, rdb(A_KEY), ""),
+    ("a file of version 0", REFUSED, rdb(A_KEY, head=b"REDIS0000"), ""),
+    ("a file of version 1", TAKEN, rdb(A_KEY, head=b"REDIS0001", end=b"\xff"), ""),
+    ("a file of version 14", TAKEN, rdb(A_KEY, head=b"REDIS0014"), NEWER),
+    ("a file of version 16", REFUSED, rdb(A_KEY, head=b"REDIS0016"), ""),
+    ("a file of Valkey 9", TAKEN, rdb(A_KEY, head=b"VALKEY080"), ""),
+    ("a file of a later Valkey", REFUSED, rdb(A_KEY, head=b"VALKEY081"), ""),
+    ("a file of nothing", REFUSED, b"", ""),
+    ("a file that is none", REFUSED, rdb(A_KEY, head=b"NOSUCH011"), ""),
+    ("a file that is cut off", REFUSED, rdb(A_KEY)[:-9], ""),
+    ("a file whose checksum is cut off", REFUSED, rdb(A_KEY)[:-3], ""),
+    ("a file of a wrong checksum", REFUSED, rdb(A_KEY)[:-1] + b"x", ""),
+    ("bytes behind the checksum", TAKEN, rdb(A_KEY) + b"more", ""),
+    ("a key twice", REFUSED, rdb(A_KEY, A_KEY), ""),
+    ("an empty collection", TAKEN, rdb(b"\x02\x01e\x00", A_KEY), ""),
+    ("a database beyond `databases`", REFUSED, rdb(b"\xfe\x10", A_KEY), ""),
+    ("a record of no kind", REFUSED, rdb(b"\xe0", A_KEY), ""),
+    ("a library of a release candidate", REFUSED, rdb(b"\xf6\x01l", A_KEY), ""),
+    ("a library that does not compile", REFUSED, rdb(b"\xf5" + blob(b"#!lua name=l\n("), A_KEY), ""),
+    ("data of a module beside the keys",
+        TAKEN, rdb(MODULE_DATA, b"\x02\x05\x00", A_KEY), "the keys are whole without it"),
+    ("data of a module of no opcode", REFUSED, rdb(MODULE_DATA, b"\x09", A_KEY), ""),
+    ("a time of expiry before 1970", TAKEN, rdb(b"\xfc" + b"\xff" * 8, A_KEY), ""),
+    ("an unknown name beside the keys", TAKEN, rdb(b"\xfa\x06nosuch\x01v", A_KEY), ""),
+    ("a stream that is counted wrongly", TAKEN, rdb(b"\x15\x01s" + stream(entries=5)[1:]), ""),
+    ("a hash of a template that is not there", REFUSED, rdb(b"\x20\x01h\x07", head=b"REDIS0015"), ""),
+]  # fmt: skip
+
 
 def recorded() -> dict[str, list[str]]:
     """What the servers answered, in the order of SERVERS."""
@@ -322,10 +364,27 @@ def answer_of(client: Piped, body: bytes) -> str:
     return TAKEN
 
 
+def starts_of(kind: str, sanitizes: str) -> list[str]:
+    """Whether a real server starts with each file."""
+    return [start_of(kind, sanitizes, content) for _, _, content, _ in FILES]
+
+
+def start_of(kind: str, sanitizes: str, content: bytes) -> str:
+    with tempfile.TemporaryDirectory() as folder:
+        (Path(folder) / "dump.rdb").write_bytes(content)
+        flags = ("--dir", folder, "--sanitize-dump-payload", sanitizes, "--crash-log-enabled", "no")
+        try:
+            with reference_server(*flags, binary=reference_binary(kind)):
+                return TAKEN
+        except NoReference:
+            return REFUSED
+
+
 def main() -> None:
-    columns = [answers_of(*server) for server in SERVERS]
+    columns = [[*answers_of(*server), *starts_of(*server)] for server in SERVERS]
     lines = [f"# case | {' | '.join(f'{kind}, sanitize-dump-payload {sanitizes}' for kind, sanitizes in SERVERS)}"]
-    lines += [f"{case[0]} | {' | '.join(row)}" for case, row in zip(CASES, zip(*columns, strict=True), strict=True)]
+    rows = zip(CASES + FILES, zip(*columns, strict=True), strict=True)
+    lines += [f"{case[0]} | {' | '.join(row)}" for case, row in rows]
     RECORDED.write_text("\n".join(lines) + "\n")
 
 

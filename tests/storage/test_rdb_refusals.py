@@ -1,6 +1,7 @@
 """What RDB's readers refuse and take, beside what released servers do with the same bytes."""
 
 import random
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Final
 
@@ -9,6 +10,7 @@ import pytest
 from penstock.commands.keys import digests
 from penstock.engine.rdb import native_nodes
 from penstock.engine.rdb.rdb_loading import RdbLoading
+from penstock.errors import UsageError
 from penstock.protocol import entries
 from penstock.storage.aof.log_directory import write_all
 from penstock.storage.rdb import rdb_reader
@@ -19,7 +21,7 @@ from penstock.storage.rdb.stream_reader import ReadNode, StreamDefaults
 from penstock.storage.streams.listpack_nodes import StreamLimits
 from tests.storage import rdb_refusals
 from tests.storage.rdb_mutations import mutated
-from tests.storage.rdb_refusals import BAD, CASES, OK, SERVERS, STREAMS, TAKEN, Case
+from tests.storage.rdb_refusals import BAD, CASES, FILES, OK, SERVERS, STREAMS, TAKEN, Case
 from tests.support.clock import NOW_MS
 from tests.support.dialogue import Dialogue
 from tests.support.engines import loaded_engine, make_engine, rdb_based_engine, value_of
@@ -29,7 +31,7 @@ from tests.support.rdb_bodies import blob, payload
 from tests.support.reference_server import NoReference, reference_binary
 from tests.support.seeds import seeds
 
-FILES: Final = Path(__file__).parents[1] / "interchange/written_by_redis"
+WRITTEN: Final = Path(__file__).parents[1] / "interchange/written_by_redis"
 PATH: Final = "/dump.rdb"
 
 
@@ -58,9 +60,10 @@ def test_what_was_taken_is_the_same_after_a_restart(case: Case) -> None:
 
 def test_what_differs_from_every_server_that_checks_has_a_reason() -> None:
     recorded = rdb_refusals.recorded()
-    assert list(recorded) == [case[0] for case in CASES]
+    cases = CASES + FILES
+    assert list(recorded) == [case[0] for case in cases]
 
-    for name, ours, _, why in CASES:
+    for name, ours, _, why in cases:
         checking = [
             answer for (_, sanitizes), answer in zip(SERVERS, recorded[name], strict=True) if sanitizes == "yes"
         ]
@@ -68,17 +71,29 @@ def test_what_differs_from_every_server_that_checks_has_a_reason() -> None:
         assert bool(why) == (differs or rdb_refusals.DIES in checking), name
 
 
-@pytest.mark.parametrize(("kind", "sanitizes"), SERVERS)
-def test_the_servers_answers_are_those_that_were_recorded(kind: str, sanitizes: str) -> None:
+@pytest.fixture(params=SERVERS, ids=["-".join(server) for server in SERVERS])
+def server(request: pytest.FixtureRequest) -> tuple[str, str]:
+    """A kind of server that is there, and its sanitize-dump-payload."""
+    kind, sanitizes = request.param
     try:
         reference_binary(kind)
     except NoReference as absence:
         pytest.skip(str(absence))
-    column = SERVERS.index((kind, sanitizes))
+    return kind, sanitizes
 
-    answers = rdb_refusals.answers_of(kind, sanitizes)
 
-    assert answers == [row[column] for row in rdb_refusals.recorded().values()]
+def column(server: tuple[str, str], cases: list[Case]) -> list[str]:
+    rows = rdb_refusals.recorded()
+    return [rows[case[0]][SERVERS.index(server)] for case in cases]
+
+
+def test_the_servers_answers_are_those_that_were_recorded(server: tuple[str, str]) -> None:
+    assert rdb_refusals.answers_of(*server) == column(server, CASES)
+
+
+@pytest.mark.slow
+def test_the_servers_start_with_the_files_as_was_recorded(server: tuple[str, str]) -> None:
+    assert rdb_refusals.starts_of(*server) == column(server, FILES)
 
 
 # -- what was written with a fault ------------------------------------------------------------------------------------
@@ -95,8 +110,16 @@ def loaded(content: bytes) -> tuple[Dialogue, list[str]]:
     return Dialogue(engine), told
 
 
+@pytest.mark.parametrize("case", FILES, ids=[case[0] for case in FILES])
+def test_a_file_is_loaded_or_refused_as_the_table_says(case: Case) -> None:
+    _, ours, content, _ = case
+
+    with nullcontext() if ours == TAKEN else pytest.raises(UsageError):
+        loaded(content)
+
+
 def test_a_stream_with_a_wrong_length_is_loaded_and_the_correction_is_told() -> None:
-    said, told = loaded((FILES / "stream-length.rdb").read_bytes())
+    said, told = loaded((WRITTEN / "stream-length.rdb").read_bytes())
 
     assert said("GET other") == b"kept"
     assert said("XLEN orders") == 3
@@ -105,7 +128,7 @@ def test_a_stream_with_a_wrong_length_is_loaded_and_the_correction_is_told() -> 
 
 
 def test_a_stream_with_a_node_of_deleted_entries_is_loaded() -> None:
-    said, told = loaded((FILES / "stream-empty-node.rdb").read_bytes())
+    said, told = loaded((WRITTEN / "stream-empty-node.rdb").read_bytes())
 
     assert (said("GET other"), said("XLEN orders"), said("XADD orders 9-0 f v")) == (b"kept", 0, b"9-0")
     assert told == [
@@ -117,7 +140,7 @@ def test_restore_takes_such_a_stream_and_tells_the_correction(dialogue: Dialogue
     told: list[str] = []
     dialogue.engine.persistence.tell = told.append
 
-    assert dialogue.words(b"RESTORE", b"r", b"0", (FILES / "stream-length.payload").read_bytes()) == OK
+    assert dialogue.words(b"RESTORE", b"r", b"0", (WRITTEN / "stream-length.payload").read_bytes()) == OK
 
     assert dialogue("XLEN r") == 3
     assert told == ["RESTORE: the key 'r' in database 0 was corrected: it says that it has 5 entries, and has 3."]
