@@ -22,6 +22,10 @@ class CopyInMemory:
     def truncate(self, size: int) -> None:
         del self.content[size:]
 
+    def reserve(self, offset: int, size: int) -> bool:
+        """Memory is not reserved."""
+        return False
+
     def close(self) -> None:
         """It stays until it is removed."""
 

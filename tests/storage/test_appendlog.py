@@ -1,14 +1,15 @@
 """The log's files: how they are found, written, synced, rewritten, on a disk that fails and forgets."""
 
 import errno
+import os
 import random
 from pathlib import Path
 
 import pytest
 
 from penstock.errors import UsageError
-from penstock.storage.aof.append_log import AppendLog
-from penstock.storage.aof.disk import SystemDisk
+from penstock.storage.aof.append_log import LEAST_ROOM, TURNS_OF_ROOM, AppendLog
+from penstock.storage.aof.disk import SystemDisk, SystemFile
 from penstock.storage.aof.log_directory import LogDirectory, write_all
 from tests.support.memory_disk import MemoryDisk, MemoryNode
 
@@ -382,3 +383,63 @@ def test_held_units_outlive_a_rewrite_that_fails(disk: MemoryDisk, log: AppendLo
     log.write()
 
     assert content(log) == b"one two three"
+
+
+# -- room -------------------------------------------------------------------------------------------------------------
+
+
+def test_room_is_kept_behind_a_file_whose_size_stays_and_given_back_with_a_cut(tmp_path: Path) -> None:
+    disk, path = SystemDisk(), str(tmp_path / "log")
+    file = disk.create(path)
+    write_all(file, b"abc")
+    if not file.reserve(3, LEAST_ROOM):
+        pytest.skip("this file system reserves no room")
+    during = Path(path).stat()
+    file.truncate(3)
+    after = Path(path).stat()
+
+    assert (during.st_size, during.st_blocks * 512 >= LEAST_ROOM) == (3, True)
+    assert (after.st_size, after.st_blocks * 512 < LEAST_ROOM) == (3, True)
+    assert Path(path).read_bytes() == b"abc"
+
+
+def test_what_cannot_reserve_room_says_so() -> None:
+    reading, writing = os.pipe()
+    assert SystemFile(writing).reserve(0, LEAST_ROOM) is False
+    os.close(reading)
+    os.close(writing)
+
+
+def test_more_room_is_reserved_for_long_files_and_large_turns(log: AppendLog, disk: MemoryDisk) -> None:
+    log.reserve(0)
+    assert disk.files[FIRST].taken == LEAST_ROOM
+    log.append(b"u" * LEAST_ROOM)
+    log.write()
+    assert log.needs_room
+    log.reserve(LEAST_ROOM)
+    assert disk.files[FIRST].taken == LEAST_ROOM + TURNS_OF_ROOM * LEAST_ROOM
+    assert not log.needs_room
+
+
+def test_a_disk_with_too_little_room_keeps_what_it_has_for_others(log: AppendLog, disk: MemoryDisk) -> None:
+    disk.room = LEAST_ROOM - 1
+    with pytest.raises(OSError, match="No space left"):
+        log.reserve(0)
+    assert (disk.room, log.needs_room) == (LEAST_ROOM - 1, True)
+
+
+def test_units_that_a_base_in_the_making_has_are_not_kept_in_memory(disk: MemoryDisk) -> None:
+    log = opened(disk)
+    log.append(b"old")
+    log.begin_rewrite()
+    assert log.buffered == 0
+    log.append(b"new")
+    log.abandon_rewrite()
+    log.begin_rewrite()
+    log.append(b"newest")
+    write_base(log, b"oldnew")
+    log.finish_rewrite(log.directory.temporary_base(1))
+    log.write()
+
+    assert content(log) == b"oldnewnewest"
+    assert (log.appended, log.written, log.lacks_base) == (3, 3, False)

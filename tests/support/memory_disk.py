@@ -13,13 +13,15 @@ OUT_OF_MEMORY = -1  # among a disk's `failures`: not the disk's, but the process
 class MemoryNode:
     """A file's bytes: as programs see them, and as they are after a loss of power.
 
-    `changes` are the writes (offset, bytes) and truncations (size, None) since the last sync that worked.
+    `changes` are the writes (offset, bytes) and truncations (size, None) since the last sync that worked. `taken` is
+    what the file takes of the disk: its bytes, and the room that is reserved behind them.
     """
 
-    __slots__ = ("changes", "safe", "seen")
+    __slots__ = ("changes", "safe", "seen", "taken")
 
     def __init__(self) -> None:
         self.seen = bytearray()
+        self.taken = 0
         self.safe = b""
         self.changes: list[tuple[int, bytes | None]] = []
 
@@ -49,7 +51,7 @@ class MemoryFile:
 
     def write(self, chunk: bytes) -> int:
         self.disk.call("write")
-        taken = chunk[: self.disk.grant(len(chunk))]
+        taken = chunk[: self.disk.grant(self.node, len(chunk))]
         if chunk and not taken:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         self.node.changes.append((len(self.node.seen), taken))
@@ -68,17 +70,26 @@ class MemoryFile:
 
     def truncate(self, size: int) -> None:
         self.disk.call("truncate")
-        if self.disk.room is not None:
-            self.disk.room += max(0, len(self.node.seen) - size)
+        self.disk.give_back(self.node, size)
         del self.node.seen[size:]
         self.node.changes.append((size, None))
+
+    def reserve(self, offset: int, size: int) -> bool:
+        """As ext4 does it: what there was is reserved, although it is not enough."""
+        self.disk.call("reserve")
+        if not self.disk.reserves:
+            return False
+        assert offset == max(len(self.node.seen), min(offset, self.node.taken)), "behind the file or what is reserved"
+        if self.disk.take(self.node, offset + size) < offset + size:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return True
 
     def close(self) -> None:
         self.disk.locks.discard(id(self.node))
 
 
 class MemoryDisk:
-    """Files by path. `room` is how many bytes it still takes (None: any number).
+    """Files by path. `room` is how many bytes it still takes (None: any number). `reserves`: it can reserve room.
 
     `failures[name]` is the list of what the next calls of that name do: an error number, or 0 to work. Names are
     those of the calls ("write", "sync", "rename", ...). `points` notes every named moment that was reached, and
@@ -91,6 +102,7 @@ class MemoryDisk:
         self.directories: set[str] = set()
         self.locks: set[int] = set()
         self.room: int | None = None
+        self.reserves = True
         self.shortest: int | None = None  # the most bytes one write takes
         self.failures: dict[str, list[int]] = {}
         self.points: list[str] = []
@@ -108,13 +120,27 @@ class MemoryDisk:
             if number:
                 raise OSError(number, os.strerror(number))
 
-    def grant(self, wanted: int) -> int:
+    def grant(self, node: MemoryNode, wanted: int) -> int:
         """How many bytes of a write are taken."""
-        taken = wanted if self.shortest is None else min(wanted, self.shortest)
+        if self.shortest is not None:
+            wanted = min(wanted, self.shortest)
+        end = len(node.seen) + wanted
+        return wanted - max(0, end - self.take(node, end))
+
+    def take(self, node: MemoryNode, end: int) -> int:
+        """Let a file take the disk up to `end`: up to where it has it now, which is less if the disk is full."""
+        more = max(0, end - node.taken)
         if self.room is not None:
-            taken = min(taken, self.room)
-            self.room -= taken
-        return taken
+            more = min(more, self.room)
+            self.room -= more
+        node.taken += more
+        return node.taken
+
+    def give_back(self, node: MemoryNode, size: int) -> None:
+        """A file takes no more than `size` from here on."""
+        if self.room is not None:
+            self.room += max(0, node.taken - size)
+        node.taken = min(node.taken, size)
 
     def lose_power(self, chance: random.Random | None = None) -> "MemoryDisk":
         """The disk as a restart finds it. Without `chance`, everything that was not synced is gone."""
@@ -131,13 +157,16 @@ class MemoryDisk:
             twin = after.files[path] = after.safe_files[path] = MemoryNode()
             twin.safe = node.after_power_loss(chance)
             twin.seen = bytearray(twin.safe)
+            twin.taken = len(twin.seen)
         after.directories = set(self.directories)
+        after.reserves = self.reserves
         return after
 
     def restart(self) -> "MemoryDisk":
         """The disk as another process finds it after this one was killed: nothing is lost, no lock is held."""
         after = MemoryDisk()
         after.files, after.safe_files, after.directories = self.files, self.safe_files, self.directories
+        after.reserves = self.reserves
         return after
 
     # -- what the log does ------------------------------------------------------------------------------------------
@@ -153,6 +182,7 @@ class MemoryDisk:
         if node is None:
             node = self.files[path] = MemoryNode()
         elif node.seen:
+            self.give_back(node, 0)
             del node.seen[:]
             node.changes.append((0, None))
         return MemoryFile(self, node)
@@ -179,12 +209,14 @@ class MemoryDisk:
 
     def rename(self, path: str, to: str) -> None:
         self.call("rename")
+        if to in self.files:
+            self.give_back(self.files[to], 0)
         self.files[to] = self._node(path)
         del self.files[path]
 
     def remove(self, path: str) -> None:
         self.call("remove")
-        self._node(path)
+        self.give_back(self._node(path), 0)
         del self.files[path]
 
     def sync_directory(self, path: str) -> None:

@@ -21,12 +21,19 @@ WRITE: Final = "write"  # about to write
 WRITTEN: Final = "written"
 SYNC: Final = "sync"  # about to sync
 SYNCED: Final = "synced"
+RESERVE: Final = "reserve"  # about to reserve room ahead
 INCREMENT_CREATED: Final = "increment-created"  # not in the manifest yet
 INCREMENT_OPENED: Final = "increment-opened"
 BASE_RENAMED: Final = "base-renamed"  # not in the manifest yet
 BASE_IN_FORCE: Final = "base-in-force"
 
-NOT_HELD: Final = -1  # in place of a number of units: the rewrite in progress began when the log was not held
+# Bytes reserved behind what is written, so that a full disk is known before a change is made. A turn may log more than
+# that; then its write may fail.
+LEAST_ROOM: Final = 1 << 20
+MOST_ROOM: Final = 16 << 20
+SHARE_OF_ROOM: Final = 16  # the room is a sixteenth of the file: the longer the file, the rarer the calls
+TURNS_OF_ROOM: Final = 4  # or the size of so many turns
+NEVER: Final = 1 << 62  # a file size: the file system reserves no room
 
 
 class Sync:
@@ -95,15 +102,21 @@ class AppendLog:
     is, safe from a power failure. `size` is how many bytes of the current file are whole units.
 
     While the log is *held*, nothing is written: the file cannot be trusted (a sync failed), or there is no file yet.
-    Only a finished rewrite ends this. The first `_in_base` of the buffered units are then part of the new base.
+    Only a finished rewrite ends this. `_in_base` units are not kept any more: a base that was begun after them has
+    them, and so has each later one. `lacks_base`: the files do not have the data at all, because the log begins, or
+    begins anew, with a base that is still to be written.
 
-    Invariants: synced <= written <= appended; `_units` are the units from `written` to `appended`; `buffered` is their
-    size in bytes; `torn` is set if the file may have part of a unit after `size`, now or after a power failure.
+    Room is reserved up to `_room_end` of the file; more is to be reserved once `size` is `_reserve_at`.
+
+    Invariants: synced <= written <= appended; `_in_base` and `_units` are the units from `written` to `appended`;
+    `buffered` is the size of `_units` in bytes; `torn` is set if the file may have part of a unit after `size`, now or
+    after a power failure.
     """
 
     __slots__ = (
-        "_earlier_size", "_in_base", "_is_watched", "_units", "appended", "base_size", "buffered", "directory", "file",
-        "grown_from", "held", "size", "synced", "torn", "written",
+        "_earlier_size", "_in_base", "_is_watched", "_reserve_at", "_room_end", "_starts_anew", "_units", "appended",
+        "base_size", "buffered", "directory", "file", "grown_from", "held", "lacks_base", "size", "synced", "torn",
+        "written",
     )  # fmt: skip
 
     def __init__(self, directory: LogDirectory) -> None:
@@ -121,7 +134,10 @@ class AppendLog:
         self.grown_from = 0  # bytes of all files at the start or after the last rewrite: growth is measured from here
         self.torn = False
         self.held = True
-        self._in_base = NOT_HELD
+        self.lacks_base = True
+        self._in_base = 0
+        self._starts_anew = False  # the rewrite in progress began when the log was held
+        self._room_end = self._reserve_at = 0
 
     @property
     def total_size(self) -> int:
@@ -149,7 +165,7 @@ class AppendLog:
         self._earlier_size = sum(sizes[:-1])
         self.base_size = 0 if manifest.base is None else disk.size(directory.path_of(manifest.base))
         self.grown_from = self.total_size
-        self.held = False
+        self.held = self.lacks_base = False
 
     def cut(self, path: str, size: int) -> None:
         """Cut the last file back to its whole units and sync; to be called before `start`. OSError if that fails."""
@@ -215,14 +231,14 @@ class AppendLog:
             assert self.file is not None, "it was just written to"
             self.torn = True
             with suppress(OSError):  # if this fails, the next write cuts, or a loader does
-                self.file.truncate(self.size)
+                self._truncate(self.file)
 
     def _cut_back(self, file: File) -> None:
         """Cut off part of a unit and sync, before anything else is written after it.
 
         Without the sync, a power failure could leave the new bytes followed by the rest of the old ones.
         """
-        file.truncate(self.size)
+        self._truncate(file)
         try:
             file.sync()
         except OSError:
@@ -230,11 +246,69 @@ class AppendLog:
             raise
         self.torn = False
 
+    def _truncate(self, file: File) -> None:
+        """Cut off what follows the last whole unit; the room that was reserved goes with it."""
+        if self._reserve_at != NEVER:
+            self._room_end = self._reserve_at = 0
+        file.truncate(self.size)
+
     def _count_written(self, units: int, size: int) -> None:
         del self._units[:units]
         self.written += units
         self.buffered -= size
         self.size += size
+
+    # -- room -------------------------------------------------------------------------------------------------------
+
+    @property
+    def needs_room(self) -> bool:
+        """Whether `reserve` is to be called before anything else is appended."""
+        return self.size >= self._reserve_at and not self.held
+
+    def reserve(self, last_write: int) -> bool:
+        """Have the disk keep room behind what is written. False if the file system cannot do that.
+
+        last_write: bytes of the last turn. OSError if there is no room: `needs_room` stays.
+        """
+        file = self.file
+        assert file is not None, "a log that is not held has a file"
+        self.directory.disk.reach(RESERVE)
+        wanted = min(max(LEAST_ROOM, self.size // SHARE_OF_ROOM, TURNS_OF_ROOM * last_write), MOST_ROOM)
+        if wanted > LEAST_ROOM:
+            with suppress(OSError):  # less may do
+                return self._reserve(file, wanted)
+        try:
+            return self._reserve(file, LEAST_ROOM)
+        except OSError:
+            self._keep_room(file)
+            raise
+
+    def _keep_room(self, file: File) -> None:
+        """Give back what was got of the room for which the disk is too full: a new base may need it."""
+        end, self._room_end = self._room_end, 0
+        with suppress(OSError):
+            file.truncate(self.size)
+            if end > self.size and file.reserve(self.size, end - self.size):
+                self._room_end = end
+
+    def _reserve(self, file: File, room: int) -> bool:
+        start, end = max(self._room_end, self.size), self.size + room
+        if start < end:
+            if not file.reserve(start, end - start):
+                self._reserve_at = NEVER
+                return False
+            self._room_end = end
+        self._reserve_at = self._room_end - room // 2
+        return True
+
+    def _give_back_room(self) -> None:
+        """Give back what was reserved and not used; to be called before the file is closed."""
+        if self.file is not None and self._room_end > self.size:
+            with suppress(OSError):  # then the room stays reserved until the file is deleted
+                self.file.truncate(self.size)
+        self._room_end = self._reserve_at = 0
+
+    # -- syncing ----------------------------------------------------------------------------------------------------
 
     def begin_sync(self) -> Sync | None:
         """A sync for all units written so far; None if they are synced already, or the log is held."""
@@ -261,22 +335,30 @@ class AppendLog:
         """
         self.held = True
 
+    def begin_anew(self) -> None:
+        """Hold the log: all data are others now, and only a new base will have them."""
+        self.held = self.lacks_base = True
+
     # -- rewriting --------------------------------------------------------------------------------------------------
 
     def begin_rewrite(self) -> None:
         """Start a new increment: units from now on go there; the new base will replace all files before it.
 
-        If the log is held: units stay in memory, and those buffered by now will be in the new base. OSError if the
+        If the log is held: units stay in memory, but for those buffered by now, which the new base has. OSError if the
         increment cannot be started. If a restart might then find either manifest, the log becomes held: a crash could
         otherwise leave a torn unit in the old increment, before an increment that the new manifest names, and no loader
         accepts that.
         """
         if self.held:
-            self._in_base = len(self._units)
+            self._starts_anew = True
+            self._in_base += len(self._units)
+            self._units = []
+            self.buffered = 0
             return
         self.write()
         self.sync()
         assert not self.torn, "what was just written is whole"
+        self._give_back_room()  # first: on a full disk it is what the new files can have
         directory = self.directory
         manifest = directory.manifest.copy()
         manifest.increments.append(directory.next_increment())
@@ -293,6 +375,7 @@ class AppendLog:
         directory.disk.reach(INCREMENT_OPENED)
 
     def _move_on(self, file: File) -> None:
+        self._give_back_room()
         if self.file is not None:
             with suppress(OSError):  # close may report again that an earlier sync failed
                 self.file.close()
@@ -303,7 +386,7 @@ class AppendLog:
 
     def abandon_rewrite(self) -> None:
         """The rewrite failed: all files stay, and the next rewrite starts from them."""
-        self._in_base = NOT_HELD
+        self._starts_anew = False
 
     def finish_rewrite(self, temporary: str) -> None:
         """A synced base file is at `temporary`: let it replace all files from before `begin_rewrite`.
@@ -319,7 +402,7 @@ class AppendLog:
         """The part of `finish_rewrite` that works on the disk; the caller runs it, then calls `end_swap`."""
         directory = self.directory
         manifest = directory.manifest.copy()
-        starts_anew = self._in_base != NOT_HELD
+        starts_anew = self._starts_anew
         for file in manifest.files() if starts_anew else manifest.files()[:-1]:
             manifest.retire(file)
         if starts_anew:
@@ -340,16 +423,15 @@ class AppendLog:
 
     def _end_hold(self) -> None:
         """The first `_in_base` units are in the new base; the others are written to the new increment."""
-        in_base = self._units[: self._in_base]
-        del self._units[: self._in_base]
-        self.buffered -= sum(map(len, in_base))
-        self.written += len(in_base)
+        self.written += self._in_base
         self.synced = self.written
-        self._in_base = NOT_HELD
-        self.held = False
+        self._in_base = 0
+        self._starts_anew = False
+        self.held = self.lacks_base = False
 
     def close(self) -> None:
         """Close the file and unlock the directory; buffered units are not written."""
+        self._give_back_room()
         if self.file is not None:
             self.file.close()
             self.file = None

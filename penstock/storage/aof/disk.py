@@ -8,8 +8,20 @@ import errno
 import fcntl
 import os
 import stat
+import struct
 import sys
-from typing import Protocol
+from typing import Final, Protocol
+
+# Linux: FS_IOC_RESVSP64 (linux/falloc.h) is fallocate with FALLOC_FL_KEEP_SIZE. Python's fcntl module can call it, but
+# not fallocate: os.posix_fallocate changes the file's size.
+LINUX_SPACE: Final = struct.Struct("hhqqiI4i")  # struct space_resv: type, whence, start, length, sysid, pid, unused
+LINUX_RESERVE: Final = 1 << 30 | LINUX_SPACE.size << 16 | ord("X") << 8 | 42  # _IOW('X', 42, struct space_resv)
+# macOS: sys/fcntl.h
+DARWIN_SPACE: Final = struct.Struct("Iiqqq")  # fstore_t: flags, mode of position, offset, length, bytes allocated
+DARWIN_RESERVE: Final = 42  # F_PREALLOCATE
+DARWIN_ALL: Final = 4  # F_ALLOCATEALL: all of it, or nothing
+DARWIN_FROM_END: Final = 3  # F_PEOFPOSMODE: behind what is allocated
+CANNOT_RESERVE: Final = (errno.EOPNOTSUPP, errno.ENOTTY, errno.ENOSYS, errno.EINVAL)
 
 
 class File(Protocol):
@@ -22,7 +34,14 @@ class File(Protocol):
         """Returns when all written bytes are safe from a power failure."""
 
     def truncate(self, size: int) -> None:
-        """Cut the file to `size` bytes. OSError if that fails."""
+        """Cut the file to `size` bytes; room that was reserved behind them is given back. OSError if that fails."""
+
+    def reserve(self, offset: int, size: int) -> bool:
+        """Have room kept for `size` bytes from `offset` on, where the file or what was reserved ends.
+
+        The file's size does not change. False if the file system cannot do that. OSError if there is no room; part of
+        it may be reserved then (ext4).
+        """
 
     def close(self) -> None:
         """Close the file; a lock on it is released."""
@@ -87,6 +106,21 @@ class SystemFile:
 
     def truncate(self, size: int) -> None:
         os.ftruncate(self.fd, size)
+
+    def reserve(self, offset: int, size: int) -> bool:
+        try:
+            if sys.platform == "darwin":
+                wanted = DARWIN_SPACE.pack(DARWIN_ALL, DARWIN_FROM_END, 0, size, 0)
+                fcntl.fcntl(self.fd, DARWIN_RESERVE, wanted)
+            else:
+                fcntl.ioctl(self.fd, LINUX_RESERVE, LINUX_SPACE.pack(0, 0, offset, size, 0, 0, 0, 0, 0, 0))
+        except InterruptedError:  # by a signal, in a tmpfs
+            return self.reserve(offset, size)
+        except OSError as failure:
+            if failure.errno in CANNOT_RESERVE:
+                return False
+            raise
+        return True
 
     def close(self) -> None:
         os.close(self.fd)
