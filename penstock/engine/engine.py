@@ -191,7 +191,8 @@ class Engine(EngineState):
         elif not self.only_data and len(replies) > first and not replies[-1]:
             replies.pop()  # a request that has no reply: CLIENT REPLY SKIP, a second MONITOR
         self.changed = effects.units != units
-        if self.changed:
+        # A reader whose key had expired tells of no change: the key is overdue wherever the log is loaded.
+        if self.changed and (row is None or row.write or "readonly" not in row.flags):
             for reply_at in range(first, len(replies)):
                 logged.append(reply_at)
         return done

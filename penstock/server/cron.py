@@ -45,11 +45,11 @@ class Cron:
 
 
 def close_idle(turn: Turn, timeout_s: int) -> None:
-    """Close clients that sent no request for longer than so many seconds and are not blocked."""
+    """Close clients that sent no request for longer than so many seconds, and do not wait for a reply."""
     now_ms = turn.engine.clock.now_us() // 1000
     for connection in list(turn.connections.values()):
         session = connection.session
         waits = session.blocked is not None or session.is_subscribed or session.is_replica
-        if not waits and (now_ms - session.last_ms) // 1000 > timeout_s:
+        if not waits and connection.is_settled() and (now_ms - session.last_ms) // 1000 > timeout_s:
             turn.server_log.verbose(f"Closing idle client {session.address}")
             connection.abort()

@@ -228,10 +228,13 @@ class Server:
     def _signalled(self, number: signal.Signals) -> None:
         """The first signal shuts the server down, the second ends the process at once.
 
-        If an RDB file is to be saved, and that fails, the server goes on (Redis 8.6.3), unless `force` is set.
+        If an RDB file is to be saved, and that fails, or if the log has no base yet, the server goes on (Redis 8.6.3),
+        unless `force` is set.
         """
-        self._journal.notice(f"{number.name}: ending")
         options = self._settings.text(f"shutdown-on-{number.name.lower()}").split()
+        if not self._engine.persistence.may_end("force" in options):
+            return
+        self._journal.notice(f"{number.name}: ending")
         if not self._save_at_end(options) and "force" not in options:
             self._journal.warning(f"{number.name}: the RDB file cannot be saved, so the server goes on")
             return

@@ -18,6 +18,7 @@ from penstock.config.settings import Settings
 from penstock.errors import UsageError
 from penstock.server.files.rewrite_child import BASE_WRITTEN
 from penstock.server.turns.log_writer import AofWriter
+from penstock.storage.aof.append_log import LEAST_ROOM
 from penstock.storage.aof.disk import SystemDisk
 from tests.support.clock import NOW_MS
 from tests.support.deferred_log import DeferredRewriteChild, DeferredThreads
@@ -28,6 +29,8 @@ from tests.support.memory_disk import OUT_OF_MEMORY, MemoryDisk
 MISCONF = b"MISCONF Errors writing to the AOF file: "
 ROOT = "/tmp"  # in memory; the settings want a directory that exists
 DIRECTORY = ROOT + "/appendonlydir"
+INCREMENT = DIRECTORY + "/appendonly.aof.1.incr.aof"
+LARGE = b"v" * (LEAST_ROOM // 4)
 
 
 class Server:
@@ -50,13 +53,19 @@ class Server:
         for _ in self.durability.loading():
             pass
         self.client = Dialogue(self.engine)
-        self.turns: list[Any] = []  # of each turn: "sent", or the error that its writers got
+        self.turns: list[str] = []  # of each turn: "sent", or "unknown" where those that tell of changes are not
 
     def turn(self, *lines: str) -> Any:
         """Requests that arrive together, and the turn's end; the last reply, whether it was sent or not."""
         answer = self.client(*lines)
-        self.durability.end_of_turn(lambda trouble: self.turns.append(trouble or "sent"))
+        self.durability.end_of_turn(lambda is_kept: self.turns.append("sent" if is_kept else "unknown"))
         return answer
+
+    def fill(self, key: str) -> None:
+        """Turns that take so much of the room that more is reserved, or the last is refused."""
+        for _ in range(3):
+            self.client.words(b"SET", key.encode(), LARGE)
+            self.turn()
 
     def later(self, ms: int) -> None:
         self.clock.advance(ms)
@@ -97,7 +106,7 @@ def test_always_syncs_once_for_all_requests_of_a_turn(server: Server) -> None:
 
 def test_always_syncs_before_the_replies(server: Server) -> None:
     server.client("SET a 1")
-    server.durability.end_of_turn(lambda trouble: server.turns.append(server.disk.points[-1]))
+    server.durability.end_of_turn(lambda is_kept: server.turns.append(server.disk.points[-1]))
     assert server.turns == ["synced"]
 
 
@@ -207,14 +216,26 @@ def test_the_time_is_written_once_a_second_where_that_is_wanted() -> None:
 # -- trouble ----------------------------------------------------------------------------------------------------------
 
 
-def test_a_write_that_fails_is_told_to_whoever_wrote(server: Server) -> None:
-    server.disk.room = 5
+def test_always_does_not_confirm_a_change_whose_write_failed(server: Server) -> None:
+    server.disk.failures["write"] = [errno.EIO]
     server.turn("SET a 1")
-    assert server.turns == [MISCONF + b"No space left on device"]
+    assert server.turns == ["unknown"]
+
+
+def test_everysec_confirms_a_change_whose_write_failed_and_writes_it_later(everysec: Server) -> None:
+    everysec.disk.failures["write"] = [errno.EIO]
+    everysec.turn("SET a 1")
+    assert everysec.turns == ["sent"]
+    assert str(everysec.turn("SET b 1")).startswith("MISCONF")
+    assert any("confirmed, and kept in memory until they can be written" in line for line in everysec.said)
+
+    everysec.later(1000)
+    assert everysec.turn("SET b 2") == b"OK"
+    assert everysec.again().client("MGET a b") == [b"1", b"2"]
 
 
 def test_in_trouble_writers_are_refused_and_readers_go_on(server: Server) -> None:
-    server.disk.room = 5
+    server.disk.failures["write"] = [errno.ENOSPC]
     server.turn("SET a 1")
 
     assert str(server.turn("SET b 1")) == (MISCONF + b"No space left on device").decode()
@@ -225,20 +246,77 @@ def test_in_trouble_writers_are_refused_and_readers_go_on(server: Server) -> Non
 
 
 def test_a_full_disk_that_is_emptied_ends_the_trouble(server: Server) -> None:
-    server.disk.room = 5
-    server.turn("SET a 1")
+    server.disk.room = 0
+    server.fill("a")
+    assert str(server.turn("SET b 1")).encode() == MISCONF + b"No space left on device"
     server.disk.room = None
     server.later(1000)
 
     assert server.turn("SET b 2") == b"OK"
     again = server.again(power=True)
-    assert [again.client("GET a"), again.client("GET b")] == [b"1", b"2"]
+    assert [again.client("GET a"), again.client("GET b")] == [LARGE, b"2"]
 
 
-def test_a_sync_that_failed_is_told_to_whoever_wrote(server: Server) -> None:
+def test_a_full_disk_is_known_before_a_change_is_made(server: Server) -> None:
+    server.disk.room = 0
+    server.fill("a")
+    assert str(server.turn("SET b 1")).encode() == MISCONF + b"No space left on device"
+
+    assert server.turns == ["sent"] * 4
+    assert server.turn("GET b") is None
+    assert server.again(power=True).client("EXISTS a b") == 1
+
+
+def test_room_is_reserved_rarely_and_given_back_at_the_end(server: Server) -> None:
+    calls = server.disk.points.count("reserve")
+    for _ in range(100):
+        server.turn("SET a 1")
+    assert server.disk.points.count("reserve") == calls
+    node = server.disk.files[INCREMENT]
+    assert node.taken > len(node.seen)
+
+    server.durability.close()
+    assert node.taken == len(node.seen)
+
+
+def test_room_is_reserved_for_the_file_that_a_rewrite_begins_and_given_back_behind_the_old_one(server: Server) -> None:
+    server.turn("SET a 1")
+    old = server.disk.files[INCREMENT]
+    server.turn("BGREWRITEAOF")
+    assert old.taken == len(old.seen)
+    assert server.disk.files[INCREMENT.replace(".1.", ".2.")].taken == LEAST_ROOM
+
+
+def test_a_rewrite_makes_room_on_a_full_disk(server: Server) -> None:
+    server.fill("a")
+    server.fill("a")
+    server.disk.room = 0
+    server.fill("a")
+    assert str(server.turn("SET b 1")).startswith("MISCONF")
+    server.turn("BGREWRITEAOF")
+    server.finish_rewriting()
+    server.later(1000)
+
+    assert server.turn("SET b 2") == b"OK"
+    assert server.again(power=True).client("MGET a b") == [LARGE, b"2"]
+
+
+def test_a_file_system_that_reserves_nothing_is_told_once_and_refuses_what_comes_behind_the_full_disk() -> None:
+    disk = MemoryDisk()
+    disk.reserves = False
+    server = Server(disk, appendfsync="everysec")
+    server.turn("BGREWRITEAOF")
+    server.finish_rewriting()
+    server.disk.room = 0
+    assert server.turn("SET a 1") == b"OK"
+    assert str(server.turn("SET b 1")).startswith("MISCONF")
+    assert len([line for line in server.said if "cannot reserve room" in line]) == 1
+
+
+def test_always_does_not_confirm_a_change_whose_sync_failed(server: Server) -> None:
     server.disk.failures["sync"] = [errno.EIO]
     server.turn("SET a 1")
-    assert server.turns == [MISCONF + b"Input/output error"]
+    assert server.turns == ["unknown"]
 
 
 def test_a_sync_that_failed_is_over_with_a_fresh_base_only(server: Server) -> None:
@@ -395,6 +473,96 @@ def test_a_log_that_is_turned_on_begins_with_what_is_there() -> None:
     assert [again.client(f"GET {key}") for key in "abc"] == [b"1", b"2", b"3"]
 
 
+def test_always_confirms_nothing_before_the_first_base_is_in_force() -> None:
+    server = Server(appendonly="no")
+    server.turn("CONFIG SET appendonly yes")
+    server.turn("SET a 1")
+    server.turn("GET a")
+    assert server.turns == ["sent", "sent"]  # what changed nothing
+    assert "penstock_aof_base_written:0\r\n" in server.engine.persistence.info()
+
+    server.finish_rewriting()
+    assert server.turns == ["sent", "sent", "sent"]
+    assert "penstock_aof_base_written:1\r\n" in server.engine.persistence.info()
+    assert server.again(power=True).client("GET a") == b"1"
+
+
+def test_everysec_confirms_while_the_first_base_is_written() -> None:
+    server = Server(appendonly="no", appendfsync="everysec")
+    server.turn("CONFIG SET appendonly yes", "SET a 1")
+    server.turn("SET b 1")
+    assert server.turns == ["sent", "sent"]
+    server.finish_rewriting()
+    assert server.again().client("MGET a b") == [b"1", b"1"]
+
+
+def test_a_first_base_that_cannot_be_written_refuses_writers_until_one_can() -> None:
+    server = Server(appendonly="no")
+    server.turn("CONFIG SET appendonly yes")
+    server.turn("SET a 1")
+    server.disk.failures["create"] = [errno.ENOSPC]
+    server.finish_rewriting()
+    assert server.turns == ["sent", "unknown"]
+    assert str(server.turn("SET b 1")).startswith("MISCONF")
+    shown = server.engine.persistence.info()
+    assert "aof_last_write_status:err\r\n" in shown and "aof_last_bgrewrite_status:err\r\n" in shown
+
+    server.later(2000)
+    server.finish_rewriting()
+    assert server.turn("SET b 2") == b"OK"
+    assert server.again(power=True).client("MGET a b") == [b"1", b"2"]
+
+
+def test_a_first_base_that_waits_for_turns_that_wait_for_it_is_begun() -> None:
+    server = Server(appendonly="no")
+    server.engine.persistence.saves.runs = True  # a snapshot is being saved
+    server.turn("CONFIG SET appendonly yes")
+    server.turn("SET a 1")
+    server.engine.persistence.saves.runs = False
+    server.finish_rewriting()
+    assert server.turns == ["sent", "sent"]
+    assert server.again(power=True).client("GET a") == b"1"
+
+
+def test_a_log_that_begins_anew_confirms_nothing_before_its_base_is_in_force(server: Server) -> None:
+    server.turn("SET old 1")
+    server.client("FLUSHALL", "SET new 1")
+    server.durability.begin_anew()
+    server.turn("SET new 2")
+    assert server.turns == ["sent"]
+    server.finish_rewriting()
+    assert server.turns == ["sent", "sent"]
+    assert server.again(power=True).client("MGET old new") == [None, b"2"]
+
+
+def test_a_policy_that_no_longer_syncs_always_lets_out_what_waits_for_the_base() -> None:
+    server = Server(appendonly="no")
+    server.turn("CONFIG SET appendonly yes")
+    server.turn("SET a 1")
+    server.turn("CONFIG SET appendfsync everysec")
+    server.later(100)
+    assert server.turns == ["sent", "sent", "sent"]
+
+
+@pytest.mark.parametrize("line", ["SHUTDOWN", "SHUTDOWN NOSAVE", "SHUTDOWN NOW"])
+def test_shutdown_is_refused_before_the_first_base_is_in_force(line: str) -> None:
+    server = Server(appendonly="no")
+    server.turn("CONFIG SET appendonly yes")
+    assert str(server.turn(line)) == "ERR Errors trying to SHUTDOWN. Check logs."
+    assert "so the server goes on" in server.said[-1]
+    assert not server.engine.wanted_shutdown
+
+    server.turn("SHUTDOWN NOW FORCE")
+    assert server.engine.wanted_shutdown
+
+
+def test_the_end_on_a_full_disk_says_one_thing(everysec: Server) -> None:
+    everysec.disk.failures["write"] = [errno.ENOSPC, errno.ENOSPC]
+    everysec.turn("SET a 1")
+    assert not everysec.durability.close()
+    assert "can be written again" not in "\n".join(everysec.said)
+
+
 def test_a_rewrite_without_a_log_writes_what_a_log_can_begin_with() -> None:
     server = Server(appendonly="no")
     server.turn("SET a 1", "BGREWRITEAOF")
@@ -443,7 +611,7 @@ class RealServer:
             time.sleep(0.01)  # a process of its own writes the base
             self.durability.cron()
 
-    def _answer(self, trouble: bytes | None) -> None:
+    def _answer(self, is_kept: bool) -> None:
         self.answered += 1
 
     def until_reported(self) -> dict[str, str]:

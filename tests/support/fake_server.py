@@ -139,23 +139,25 @@ class FakeLogWriter:
 
     def __init__(self) -> None:
         self.holds = False
-        self.trouble: bytes | None = None
-        self.held: list[Callable[[bytes | None], None]] = []
+        self.reads_go = False  # while it holds
+        self.is_kept = True
+        self.held: list[Callable[[bool], None]] = []
         self.turns = 0
         self.closed = False
 
-    def end_of_turn(self, finish: Callable[[bytes | None], None]) -> None:
+    def end_of_turn(self, finish: Callable[[bool], None]) -> bool:
         self.turns += 1
-        if self.trouble is None and self.holds:
+        if self.is_kept and self.holds:
             self.held.append(finish)
         else:
-            finish(self.trouble)
+            finish(self.is_kept)
+        return self.reads_go
 
     def sync(self) -> None:
         """Everything that waited goes out."""
         held, self.held = self.held, []
         for finish in held:
-            finish(None)
+            finish(self.is_kept)
 
     def cron(self) -> None:
         """Nothing to do."""

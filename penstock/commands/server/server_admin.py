@@ -82,6 +82,8 @@ def shutdown(ctx: Context, args: list[bytes]) -> bytes:
         )  # a shutdown does not wait for replicas, so it cannot be aborted
     if not ctx.waits:
         raise ReplyError(b"ERR SHUTDOWN without NOW or ABORT isn't allowed for DENY BLOCKING client")
+    if not ctx.engine.persistence.may_end(b"FORCE" in chosen):
+        raise ReplyError(NOT_SAVED)
     saves = ctx.engine.persistence.saves
     is_wanted = b"NOSAVE" not in chosen and (b"SAVE" in chosen or saves.points()) and not ctx.engine.loading
     if is_wanted and (saves.save is None or saves.save()) and b"FORCE" not in chosen:

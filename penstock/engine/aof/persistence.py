@@ -68,6 +68,16 @@ class Persistence:
         """Units that are safe."""
         return 0 if self.log is None else self.log.synced
 
+    def may_end(self, is_forced: bool) -> bool:
+        """Whether the server may end now: not while the data are in no file (Redis 8.6.3), unless that is forced."""
+        if self.log is None or not self.log.lacks_base:
+            return True
+        if is_forced:
+            self.tell("The log's first base file is not written yet. The server ends all the same: changes are lost.")
+        else:
+            self.tell("The log's first base file is not written yet, so the server goes on.")
+        return is_forced
+
     def began(self, purpose: str) -> None:
         """A rewriting was started."""
         self.child = purpose
@@ -82,14 +92,15 @@ class Persistence:
         self.progress = progress
         self.most_copied = max(self.most_copied, progress.copied)
 
-    def ended(self, worked: bool) -> None:
-        """It is over."""
+    def ended(self, worked: bool, is_counted: bool = True) -> None:
+        """It is over. is_counted: as a success or a failure; a child that was stopped is neither (Redis 8.6.3)."""
         now_s = self._clock.now_us() // 1_000_000
         seconds = max(0, now_s - self.child_started_s)
         self.last_rewrite_seconds = seconds
         self.copied_by_rewrite = self.most_copied
-        self.rewrites += worked
-        self.rewrite_failures = 0 if worked else self.rewrite_failures + 1
+        if is_counted:
+            self.rewrites += worked
+            self.rewrite_failures = 0 if worked else self.rewrite_failures + 1
         self.child = ""
         self.forget_progress()
 
@@ -157,6 +168,7 @@ class Persistence:
         )
         if enabled and self.log is not None:
             text += (
+                f"penstock_aof_base_written:{int(not self.log.lacks_base)}\r\n"
                 f"aof_current_size:{self.log.total_size}\r\n"
                 f"aof_base_size:{self.log.grown_from}\r\n"
                 f"aof_pending_rewrite:{int(self.rewrite_scheduled)}\r\n"

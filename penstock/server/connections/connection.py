@@ -15,7 +15,7 @@ from penstock.server.connections import peer_end
 from penstock.server.tls import tls_context
 
 if TYPE_CHECKING:
-    from penstock.server.turns.turn import Owed, Turn
+    from penstock.server.turns.turn import Turn
 
 REQUESTS_A_TURN: Final = 1000  # of one connection, so that a long pipeline starves nobody
 TIME_A_TURN_US: Final = 10_000  # for them, likewise: the request during which it is over is the last one
@@ -34,13 +34,13 @@ class Connection(Link):
     its whole pipeline before it reads a reply does not wait for us while we wait for it; `client-query-buffer-limit`
     bounds them. Only while requests wait for their turn is nothing read: we are behind then, not the peer.
 
-    Invariant: `owed_bytes` is the size of `_owed`, the replies of this turn; `_logged` are the places in it of replies
-    to requests that changed something; `_on_the_way` counts the turns whose replies the log holds back.
+    Invariant: `owed_bytes` is the size of `_owed`, the replies of this turn and of those before it whose replies the
+    log holds back; `_logged` are the places in it of replies to requests that changed something.
     """
 
     __slots__ = (
-        "_behind", "_ends", "_is_noted", "_is_tls", "_logged", "_on_the_way", "_over_since_s", "_owed",
-        "_reader", "_reads", "_transport", "_turn", "gone", "owed_bytes", "session",
+        "_behind", "_ends", "_is_tls", "_is_withheld", "_logged", "_over_since_s", "_owed",
+        "_reader", "_reads", "_transport", "_turn", "gone", "is_noted", "owed_bytes", "session",
     )  # fmt: skip
 
     def __init__(self, turn: "Turn", is_tls: bool = False) -> None:
@@ -51,9 +51,9 @@ class Connection(Link):
         self.gone = True  # not let in yet, or closed
         self._owed: list[bytes] = []
         self._logged: list[int] = []
-        self._is_noted = False  # the turn knows that something is owed
+        self.is_noted = False  # the turn knows that something is owed
+        self._is_withheld = False  # the log holds back what is owed
         self.owed_bytes = 0
-        self._on_the_way = 0
         self._behind = False  # the peer has not taken everything that was written
         self._reads = True
         self._is_tls = is_tls
@@ -179,7 +179,7 @@ class Connection(Link):
         handled, counted = 0, len(owed)
         left_us = TIME_A_TURN_US
         is_free = has_come and not (
-            owed or self._on_the_way or self._behind or turn.stops or session.blocked is not None or session.closing
+            owed or self._behind or turn.stops or session.blocked is not None or session.closing
         )
         only_data, has_handled, is_done, is_over = True, False, False, False
         is_held = not is_free and self._is_held()
@@ -262,6 +262,7 @@ class Connection(Link):
             or self.gone
             or self._turn.stops
             or (self._behind and self._is_behind_too_far())
+            or (self._is_withheld and self.owed_bytes > REPLIES_A_TURN)
         )
 
     def _is_behind_too_far(self) -> bool:
@@ -278,8 +279,8 @@ class Connection(Link):
         """The turn is to send what is owed; see whether it is too much."""
         if self._owed and not self.gone:
             turn = self._turn
-            if not self._is_noted:
-                self._is_noted = True
+            if not self.is_noted:
+                self.is_noted = True
                 turn.owing.append(self)
             if turn.output_limits.bind(self.session):
                 self.check_output()
@@ -311,7 +312,7 @@ class Connection(Link):
     # -- replies ----------------------------------------------------------------------------------------------------
 
     def owe(self, answer: bytes, is_logged: bool = False) -> None:
-        """Keep a reply until the turn's end; an error takes its place if it is logged and the log fails."""
+        """Keep a reply until the turn's end. is_logged: it tells of a change, and is not sent if the log fails."""
         if self.gone:
             return
         if is_logged:
@@ -320,41 +321,55 @@ class Connection(Link):
         self.owed_bytes += len(answer)
         self._note_owed()
 
-    def take_owed(self) -> "Owed":
-        """The replies of this turn, which the log holds back for a while: `deliver_held` sends them."""
-        owed = self._owed, self._logged
-        self._owed, self._logged = [], []
+    def tells_of_change(self) -> bool:
+        """Whether one of the replies that are owed tells of a change."""
+        return bool(self._logged)
+
+    def withhold(self) -> None:
+        """The log holds back what is owed, and what comes behind it, until `deliver` is called.
+
+        It counts as unsent. Where there is much of it, the next requests wait.
+        """
+        self.is_noted = False
+        self._is_withheld = True
+        self.check_output()
+
+    def deliver(self, is_kept: bool) -> None:
+        """Send what is owed.
+
+        is_kept: the changes that it tells of are logged, or kept until they can be. If that is not known, the first
+        such reply and those behind it are not sent, and the connection is closed: a refusal might be untrue.
+        """
+        was_withheld = self._is_withheld
+        self.is_noted = self._is_withheld = False
         self.owed_bytes = 0
-        self._is_noted = False
-        self._on_the_way += 1
-        return owed
-
-    def deliver_held(self, owed: "Owed", trouble: bytes | None) -> None:
-        """Send what one turn owed. trouble: an error in place of each reply that tells of a logged change."""
-        self._on_the_way -= 1
-        if not self.gone:
-            self._end_turn(*owed, trouble)
-
-    def deliver(self, trouble: bytes | None) -> None:
-        """Send the replies of this turn. trouble: as in `deliver_held`."""
-        self._is_noted = False
-        self.owed_bytes = 0
-        if not self.gone:
-            self._end_turn(self._owed, self._logged, trouble)
-
-    def _end_turn(self, answers: list[bytes], logged: list[int], trouble: bytes | None) -> None:
-        """Send replies, which are then taken from the lists."""
-        if trouble is not None:
-            for at in logged:
-                answers[at] = reply.error(trouble)
+        if self.gone:
+            return
+        answers, logged = self._owed, self._logged
+        breaks_off = not is_kept and bool(logged)
+        if breaks_off:
+            del answers[logged[0] :]
         sent = answers[0] if len(answers) == 1 else b"".join(answers)
         answers.clear()
         logged.clear()
+        if breaks_off:
+            self._break_off(sent)
+            return
         self._send(sent)
         if not self._behind:
             self.session.waiting_output = 0
+        if was_withheld and self.has_requests():
+            self._turn.go_on_later(self)
         if self.session.closing or self._ends:
             self.close_if_done()
+
+    def _break_off(self, sent: bytes) -> None:
+        """Send what is certain, and close: the outcome of the next request is not known."""
+        if sent:
+            self._send(sent)
+        self._turn.server_log.verbose(f"Closing client {self.session.address}: a change of it may not be logged")
+        self._leave()
+        self._transport.close()
 
     def _send(self, sent: bytes) -> None:
         size = len(sent)
@@ -377,7 +392,7 @@ class Connection(Link):
 
     def is_settled(self) -> bool:
         """Whether every reply was written."""
-        return not self._owed and not self._on_the_way
+        return not self._owed
 
     def check_output(self) -> None:
         """Note how far the peer is behind; close it where that is too far or has lasted too long."""
@@ -424,7 +439,7 @@ class Connection(Link):
 
     def close_if_done(self) -> None:
         """Close, once everything that was owed has been written."""
-        if self.gone or self._on_the_way or self._owed or self._turn.stops:
+        if self.gone or self._owed or self._turn.stops:
             return  # the end of the server closes everybody
         if self._ends and not self.session.closing and self in self._turn.going:
             return

@@ -21,6 +21,7 @@ FAILURES_AT_ONCE: Final = 3  # of a rewrite, before the next tries are delayed
 LONGEST_DELAY_MIN: Final = 60
 RETRY_MS: Final = 1000  # for a log that can only go on with a new base file; doubled after each failure
 LONGEST_RETRY_MS: Final = 60_000
+STOPPED: Final = "it was stopped"  # no failure: whoever stopped the child goes on in another way
 PROGRESS_EVERY_MS: Final = 2000  # between log lines about a long rewrite
 
 
@@ -119,7 +120,8 @@ class AofRewrite:
         """Start the child as soon as no sync runs and no turn waits for a write: now, or when cron calls again."""
         log_writer, state, engine = self._keeper, self._state, self._engine
         engine.wanted_rewrite = bool(state.child)
-        if not state.child or engine.busy or self.is_busy or log_writer.is_waiting or state.saves.runs:
+        is_early = engine.busy or engine.loading or log_writer.is_waiting
+        if not state.child or is_early or self.is_busy or state.saves.runs:
             return
         log = log_writer.log
         if log is not None and not self._synced_ahead and log.synced < log.written:
@@ -155,6 +157,9 @@ class AofRewrite:
             if log is log_writer.log and log.held:
                 log_writer.fail(failure.strerror)
             raise
+        finally:
+            if log.needs_room and log is log_writer.log:
+                log_writer.reserve(log, 0)
         return log
 
     # -- ending -----------------------------------------------------------------------------------------------------
@@ -176,9 +181,11 @@ class AofRewrite:
                 with suppress(OSError):  # there is none, or the next start removes it
                     log_writer.disk.remove(temporary)
         copied = self._state.most_copied
-        self._state.ended(not problem)
+        self._state.ended(not problem, is_counted=problem != STOPPED)
         if problem:
             self._tell(f"Rewriting the log failed: {problem}. The log is unchanged.")
+            if problem != STOPPED:
+                self._refuse_without_base()
         else:
             assert log is not None, "a base was written for a log"
             spent_s = (log_writer.now_ms() - self._tried_ms) / 1000
@@ -187,10 +194,18 @@ class AofRewrite:
                 f" {copied / 1048576:.1f} MiB of memory were copied meanwhile."
             )
             if log is log_writer.log and was_held and not log.held:
-                log_writer.recover()
+                log_writer.begins_again(log)
+            elif log is log_writer.log and log.needs_room:
+                log_writer.reserve(log, 0)
             if log is log_writer.log:
                 self.remove_history()
         self._close_spare()
+
+    def _refuse_without_base(self) -> None:
+        """The log can only go on with a new base, and there is none: refuse writers until one is written."""
+        log = self._keeper.log
+        if log is not None and log.held and self._engine.trouble is None:
+            self._keeper.fail("its base file cannot be written")
 
     def _put_in_force(self, log: AppendLog, temporary: str) -> None:
         """Swap the files, or take the result of the thread that did.
@@ -211,7 +226,7 @@ class AofRewrite:
         pid = self.process.pid
         if pid:
             self.process.kill()
-            self._end("it was stopped", pid)
+            self._end(STOPPED, pid)
 
     def _close_spare(self) -> None:
         """appendonly no: close the log of the new base; nothing is written to its incremental file."""

@@ -4,8 +4,13 @@
 second. If a sync takes longer than a second, turns wait to be written, for at most two seconds: so a hanging disk
 endangers at most two seconds of replies, and a slow one delays no client. `no`: the system decides when to sync.
 
-If the log cannot be written, writers are refused (MISCONF) and the write is tried again. After a failed sync the file
-is not trusted any more: only a rewrite, with a new base and a new incremental file, ends the refusals.
+Room is reserved ahead of writing. If there is none, or the log cannot be written, writers are refused (MISCONF) before
+they change anything, and it is tried again. A change that was made when its write failed is kept and written later;
+`always` does not confirm it, and closes the connection. After a failed sync the file is not trusted any more: only a
+rewrite, with a new base and a new incremental file, ends the refusals.
+
+A log that begins (CONFIG SET appendonly yes), or begins anew with the data of a master, is only kept in memory until
+its base is in force. With `always`, replies that tell of changes wait for that.
 """
 
 import asyncio
@@ -36,8 +41,8 @@ LONGEST_WAIT_MS: Final = 2000  # of a turn for a sync in progress
 SYNC_EVERY_MS: Final = 900  # cron runs ten times a second: a sync begins before a unit is a second old
 RETRY_MS: Final = 1000
 
-Finish: TypeAlias = Callable[[bytes | None], None]
-"""Sends a turn's replies. It gets None, or the error's text for those of requests whose units may not be written."""
+Finish: TypeAlias = Callable[[bool], None]
+"""Sends a turn's replies. It gets whether its units are kept: written, or in memory where the policy allows that."""
 
 
 class AofWriter:
@@ -72,7 +77,9 @@ class AofWriter:
         self._turn_began_at = 0  # units appended before this turn
         self._tried_ms = 0
         self._owes_sync = False  # no thread could sync: writers are refused until a sync has worked
+        self._told_of_room = False  # that the file system cannot reserve any
         self._annotated_s = 0  # the last second for which the log has an annotation
+        self.state.tell = self.tell
         self.state.load_log = self._load_again
         self.state.saves.load = self._load_snapshot
         self._annotates = self._syncs_always = False
@@ -129,6 +136,8 @@ class AofWriter:
         self.log = self.state.log = log
         self.engine.effects.use(log)
         self._turn_began_at = log.appended
+        if log.needs_room:
+            self.reserve(log, 0)
 
     def now_ms(self) -> int:
         return self.engine.clock.now_us() // 1000
@@ -140,32 +149,48 @@ class AofWriter:
 
     # -- a turn -----------------------------------------------------------------------------------------------------
 
-    def end_of_turn(self, finish: Finish) -> None:
+    def end_of_turn(self, finish: Finish) -> bool:
         """Write the turn's units, sync them if the policy is `always`, then have the turn's replies sent.
 
-        `finish` is called once, now or later; turns end in order. If it gets an error's text, requests that have units
-        in the log are answered with it, because it is unknown whether their units were written.
+        `finish` is called once, now or later; turns that wait end together. Returns whether replies to connections
+        without changes may be sent at once although the turn waits: for a base, which may take minutes.
         """
         log = self.log
         engine = self.engine
+        awaits_base = False
         if log is None:
-            finish(None)
-        elif engine.trouble is not None or not (self._waiting or (log.buffered and not log.held)):
-            # While writers are refused no write is tried. There may be a change all the same, by a blocked reader that
-            # was served: it gets the error.
-            finish(engine.trouble if log.appended > self._turn_began_at else None)
+            finish(True)
+        elif log.held:
+            awaits_base = log.appended > self._turn_began_at and self._awaits_base(log)
+            if awaits_base:
+                self._waiting.append(finish)
+            else:
+                finish(log.appended == self._turn_began_at or not self._syncs_always)
+        elif not self._waiting and not self._has_work(log):
+            finish(True)
         elif self._waiting or self._sync_lasts():
             if not self._waiting:
                 self._waits_since_ms = self.now_ms()
             self._waiting.append(finish)
             self._flush()
         else:
-            is_written = self.write(log)
-            finish(None if is_written else self.engine.trouble)
+            finish(self.write(log) or not self._syncs_always)
         if log is not None:
             self._turn_began_at = log.appended
         if engine.wanted_rewrite:
             self.aof_rewrite.start()
+        return awaits_base
+
+    def _has_work(self, log: AppendLog) -> bool:
+        """Whether the turn's end writes. While writers are refused, only a change that was made all the same is tried.
+
+        A blocked reader may have been served, or a key have expired.
+        """
+        return log.buffered > 0 and (self.engine.trouble is None or log.appended > self._turn_began_at)
+
+    def _awaits_base(self, log: AppendLog) -> bool:
+        """Whether replies that tell of changes wait for a base which is being written."""
+        return log.held and self._syncs_always and self.engine.trouble is None
 
     def _sync_lasts(self) -> bool:
         """Whether a sync in progress has taken so long that turns wait for it."""
@@ -175,33 +200,51 @@ class AofWriter:
         """Write what is buffered, and end the turns that waited for it, unless they must wait on."""
         log = self.log
         assert log is not None, "turns wait only for a log"
-        if self._sync_lasts():
+        if self._awaits_base(log):
+            return
+        if not log.held and self._sync_lasts():
             if self.now_ms() - self._waits_since_ms < LONGEST_WAIT_MS:
                 return
             self.state.delayed_syncs += 1
-        self.write(log)
-        self._end_turns()
+        self._end_turns(not log.held and self.write(log))
 
-    def _end_turns(self) -> None:
+    def _end_turns(self, is_written: bool) -> None:
         waiting, self._waiting = self._waiting, []
         for finish in waiting:
-            finish(self.engine.trouble)
+            finish(is_written or not self._syncs_always)
 
     def write(self, log: AppendLog) -> bool:
-        """Write, and sync if the policy is `always`; whether that worked."""
+        """Write, and sync if the policy is `always`; whether that worked. Then see to the room for what comes next."""
         if self._annotates and log.buffered and not log.held:
             now_s = self.now_ms() // 1000
             if now_s != self._annotated_s:
                 self._annotated_s = now_s
                 log.annotate(b"#TS:%d\r\n" % now_s)
+        before = log.size
         try:
             log.write()
         except OSError as failure:
             self.fail(failure.strerror)
             return False
-        if self._syncs_always and log.synced < log.written:
-            return self.sync_now(log)
+        if self._syncs_always and log.synced < log.written and not self.sync_now(log):
+            return False
+        if log.needs_room:
+            self.reserve(log, log.size - before)
         return True
+
+    def reserve(self, log: AppendLog, last_write: int) -> None:
+        """Reserve room for what comes next; refuse writers if there is none. last_write: bytes of the last turn."""
+        try:
+            reserves = log.reserve(last_write)
+        except OSError as failure:
+            self.fail(failure.strerror)
+            return
+        if not reserves and not self._told_of_room:
+            self._told_of_room = True
+            self.tell(
+                "The file system of the log cannot reserve room ahead: a full disk is met by the first change that does"
+                " not fit, and only the changes after it are refused."
+            )
 
     def sync_now(self, log: AppendLog) -> bool:
         try:
@@ -217,10 +260,31 @@ class AofWriter:
     def fail(self, why: str | None) -> None:
         """Refuse writers from now on; `why` is shown to them."""
         if self.engine.trouble is None:
-            self.tell(f"The log cannot be written: {why}. Writers are refused until it can.")
+            self.tell(f"The log cannot be written: {why}. Writers are refused until it can." + self._kept_text())
         self.engine.trouble = b"MISCONF Errors writing to the AOF file: " + (why or "").encode()
         self.state.writes_ok = False
         self._tried_ms = self.now_ms()
+
+    def _kept_text(self) -> str:
+        """What became of the changes that the log has not got, as a sentence; "" if there are none."""
+        log = self.log
+        if log is None or log.written == log.appended:
+            return ""
+        if self._syncs_always:
+            return " Changes that were made already are not confirmed: their connections are closed."
+        return " Changes that were made already are confirmed, and kept in memory until they can be written."
+
+    def begins_again(self, log: AppendLog) -> None:
+        """A held log has its base: writers are served again, if there is room, and turns that waited end."""
+        self._owes_sync = False
+        self.reserve(log, 0)
+        if not log.needs_room:
+            self.recover()
+        if self._waiting:
+            self._flush()
+        elif log.buffered:
+            self.write(log)
+        self.engine.settle_syncs()
 
     def recover(self) -> None:
         if self.engine.trouble is not None:
@@ -231,8 +295,8 @@ class AofWriter:
 
     @property
     def is_waiting(self) -> bool:
-        """Whether a sync runs, or a turn waits for its write."""
-        return self.syncing.sync is not None or bool(self._waiting)
+        """Whether a sync runs, or a turn waits for its write. (A turn that waits for a base does not count.)"""
+        return self.syncing.sync is not None or (bool(self._waiting) and self.log is not None and not self.log.held)
 
     # -- time -------------------------------------------------------------------------------------------------------
 
@@ -261,7 +325,7 @@ class AofWriter:
     def _try_again(self, log: AppendLog) -> None:
         """While writers are refused: try to write, and to sync if the sync failed; recover if that works."""
         self._tried_ms = self.now_ms()
-        if not self.write(log):
+        if not self.write(log) or log.needs_room:
             return
         if not self._owes_sync or log.synced == log.written:
             self.recover()
@@ -325,7 +389,7 @@ class AofWriter:
                 log.end_sync(sync)
                 if self._owes_sync:
                     self._owes_sync = False
-                    if not log.buffered:  # else the next try, which writes
+                    if not log.buffered and not log.needs_room:  # else the next try, which writes
                         self.recover()
                 self.engine.settle_syncs()
         self.state.sync_runs = self.syncing.sync is not None
@@ -347,10 +411,15 @@ class AofWriter:
             except (OSError, UsageError) as failure:
                 raise BadValue(str(failure)) from None
             self._use(log)
+            self._tell_of_base()
             self.state.child = REWRITE
             self.engine.wanted_rewrite = True
         elif not wanted and self.log is not None:
             self._give_up_log()
+
+    def _tell_of_base(self) -> None:
+        what = "Replies to changes wait" if self._syncs_always else "Changes are confirmed, and kept in memory only,"
+        self.tell(f"The log begins with a base file, which is to be written. {what} until it is.")
 
     def _give_up_log(self) -> bool:
         """Write, sync and close the log; whether everything is on the disk."""
@@ -359,14 +428,14 @@ class AofWriter:
         self.aof_rewrite.stop()
         self.finish_sync()
         self.aof_rewrite.finish_jobs()
-        held = log.held
-        safe = self.write(log) and self.sync_now(log) and not held
-        self._end_turns()
+        safe = not log.held and self.write(log) and self.sync_now(log)
+        self._end_turns(safe or not self.settings.yes("appendonly"))  # without a log, nothing more is promised
         log.close()
         self.log = self.state.log = None
         self.engine.effects.use(None)
-        if self.engine.trouble is not None:
-            self.recover()
+        self.engine.trouble = None
+        self.state.writes_ok = True
+        self._owes_sync = False
         return safe
 
     def begin_anew(self) -> None:
@@ -375,7 +444,8 @@ class AofWriter:
         self.finish_sync()
         self.aof_rewrite.finish_jobs()
         if self.log is not None:
-            self.log.hold()
+            self.log.begin_anew()
+            self._tell_of_base()
 
     def close(self) -> bool:
         """At the end: kill the children, write, sync, end the waiting turns; whether everything is on the disk."""

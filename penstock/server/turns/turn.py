@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Final, Protocol
 
 from penstock.engine.engine import Engine
 from penstock.server.connections.admission import Admission
@@ -18,53 +18,60 @@ if TYPE_CHECKING:
 TURNS_ALONE: Final = 8  # turns in a row with one connection's requests; later ones end as soon as these are done
 LOOKS_EVERY: Final = 64  # of them, the turn that does not, to see whether others send requests by now
 
-Owed: TypeAlias = tuple[list[bytes], list[int]]
-"""Replies to one connection, and the places of those that tell of a logged change."""
-
 
 class EndedTurn:
     """A turn whose replies are sent once its changes are logged: at once, as a rule, or later where the log says so."""
 
-    __slots__ = ("_held", "_owing", "_turn", "is_finished")
+    __slots__ = ("_is_held", "_owing", "_turn", "is_finished")
 
-    def __init__(self, owing: list["Connection"]) -> None:
+    def __init__(self, turn: "Turn", owing: list["Connection"]) -> None:
+        self._turn = turn
         self._owing = owing
-        self._held: list[Owed] = []  # for each connection, if they are held back
-        self._turn: Turn | None = None  # that holds them back
+        self._is_held = False
         self.is_finished = False
 
-    def hold(self, turn: "Turn") -> None:
-        """Take the replies from the connections, which may owe those of later turns before this one is finished."""
-        self._held = [connection.take_owed() for connection in self._owing]
-        self._turn = turn
-        turn.held += 1
+    def hold(self, reads_go: bool) -> None:
+        """The log makes the turn wait. reads_go: the replies to connections without changes are sent all the same."""
+        self._is_held = True
+        held = self._turn.held
+        for connection in self._owing:
+            if reads_go and connection not in held and not connection.tells_of_change():
+                connection.deliver(True)
+            else:
+                held.pop(connection, None)  # who is told of another's change stays before that one
+                held[connection] = None
+                connection.withhold()
 
-    def finish(self, trouble: bytes | None) -> None:
-        """Send the replies, with the error in place of each that tells of a logged change, if there is one."""
+    def finish(self, is_kept: bool) -> None:
+        """Send the replies; is_kept as in `Connection.deliver`. Turns that wait are finished together."""
         self.is_finished = True
-        if self._turn is None:
-            for connection in self._owing:
-                connection.deliver(trouble)
+        held = self._turn.held
+        if self._is_held:
+            self._turn.release(is_kept)
             return
-        self._turn.held -= 1
-        for connection, owed in zip(self._owing, self._held, strict=True):
-            connection.deliver_held(owed, trouble)
+        for connection in self._owing:
+            if held and is_kept and connection in held:
+                connection.withhold()  # what it was to get before is held back
+            else:
+                connection.deliver(is_kept)
 
 
 class LogWriter(Protocol):
     """Writes the log: AofWriter (log_writer.py), or in tests a class of their own."""
 
-    def end_of_turn(self, finish: Callable[[bytes | None], None]) -> None:
-        """Write the turn's changes, and call `finish` when its replies may be sent: now or later, turns in order.
+    def end_of_turn(self, finish: Callable[[bool], None]) -> bool:
+        """Write the turn's changes, and call `finish` when its replies may be sent: now or later.
 
-        It gets None, or, if that failed, an error's text for the requests that were to be logged.
+        It gets whether the changes are kept; False: that is not known. Turns that wait end together, and alike, when
+        everything is written that has come by then. Returns whether replies to connections without changes may be
+        sent at once where the turn waits.
         """
 
     def cron(self) -> None:
         """Called ten times a second, and when a sync is over."""
 
     def close(self) -> bool:
-        """The last write and sync; whether everything is on the disk. All turns that wait are released or refused."""
+        """The last write and sync; whether everything is on the disk. All turns that wait are finished."""
 
 
 class StreamSender(Protocol):
@@ -87,7 +94,8 @@ class Turn:
     owing: connections with replies of this turn. pushed: those of them that are sent to first, in this order, because a
     client whose cache is told of a change must not learn of it later than the client that made it has its reply.
     behind: connections whose peer has not received what was written. going: connections with requests left for the
-    turn's end. stops: no request is handled any more.
+    turn's end. held: connections whose replies the log holds back, in the order in which they are sent. stops: no
+    request is handled any more.
     """
 
     __slots__ = (
@@ -145,7 +153,7 @@ class Turn:
         self.going: dict[Connection, None] = {}
         self._ending = False
         self._closed = False
-        self.held = 0  # turns whose replies the log holds back
+        self.held: dict[Connection, None] = {}
         self._senders = 0  # connections whose requests were handled in this turn
         self._alone = 0  # turns in a row that had one of them
         self._units = engine.effects.units  # `effects.units` at the last turn's end
@@ -202,6 +210,8 @@ class Turn:
             self.behind.pop(connection, None)
         if self.going:
             self.going.pop(connection, None)
+        if self.held:
+            self.held.pop(connection, None)
         self.client_eviction.forget(connection)
         self.engine.disconnect(session)
         if session.is_replica or not self.has_nothing_to_do():
@@ -226,7 +236,7 @@ class Turn:
             for session, answer in outgoing:
                 connection = self.connections.get(session.id)
                 if connection is not None:
-                    if answer:  # what is pushed is nobody's reply: no error may stand in for it
+                    if answer:  # what is pushed is nobody's reply: it is sent whatever becomes of the log
                         is_pushed = session.is_subscribed or session.monitors or answer.startswith(b">")
                         connection.owe(answer, is_logged and not is_pushed)
                         if is_pushed:
@@ -288,10 +298,10 @@ class Turn:
             self._alone = self._alone + 1 if self._senders == 1 else 0
             self._senders = 0
         self._units = self.engine.effects.units
-        ended = EndedTurn(owing)
-        self.log_writer.end_of_turn(ended.finish)
+        ended = EndedTurn(self, owing)
+        reads_go = self.log_writer.end_of_turn(ended.finish)
         if not ended.is_finished:
-            ended.hold(self)
+            ended.hold(reads_go)
         replication = self.engine.replication
         if replication.is_active and self.replicas is not None:
             self.replicas.end_of_turn()
@@ -299,6 +309,18 @@ class Turn:
             self.client_eviction.evict()
         self.look_around()  # WAITAOF may have been waiting for the sync
         self.set_timer()
+
+    def release(self, is_kept: bool) -> None:
+        """Send what the log held back. Who is owed something by the turn that has not ended yet, gets all at its end.
+
+        is_kept: as in `Connection.deliver`.
+        """
+        held, self.held = self.held, {}
+        for connection in held:
+            if not is_kept or not connection.is_noted:
+                connection.deliver(is_kept)
+        if self.owing:
+            self.end_soon()
 
     def close(self) -> bool:
         """Answer every request that was read, as far as possible; whether all changes are on the disk."""
