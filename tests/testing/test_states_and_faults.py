@@ -36,20 +36,34 @@ def logged(tmp_path: Path) -> Iterator[penstock.Server]:
         yield server
 
 
-def test_a_writer_is_refused_while_the_log_fails_and_served_afterwards(logged: penstock.Server) -> None:
+def test_always_closes_the_connection_of_a_change_that_the_log_does_not_take(logged: penstock.Server) -> None:
     client = logged.client(retry=None)
     client.set("before", 1)
 
     with logged.faults.failing_log():
+        with pytest.raises(RedisConnectionError):
+            client.set("meanwhile", 1)
         with pytest.raises(
             redis.ResponseError, match="MISCONF Errors writing to the AOF file: No space left on device"
         ):
-            client.set("meanwhile", 1)
+            client.set("refused", 1)
         assert client.get("before") == b"1"
     client.set("after", 1)
 
     logged.restart()
-    assert (client.get("before"), client.get("after")) == (b"1", b"1")
+    assert client.mget("before", "meanwhile", "refused", "after") == [b"1", b"1", None, b"1"]
+
+
+def test_everysec_confirms_a_change_that_the_log_does_not_take_yet(tmp_path: Path) -> None:
+    with penstock.Server(tmp_path) as server:
+        client = server.client(retry=None)
+        with server.faults.failing_log():
+            assert client.set("meanwhile", 1)
+            with pytest.raises(redis.ResponseError, match="MISCONF"):
+                client.set("refused", 1)
+
+        server.restart()
+        assert client.mget("meanwhile", "refused") == [b"1", None]
 
 
 def test_the_last_write_is_gone_after_a_crash_in_the_middle_of_it(logged: penstock.Server) -> None:

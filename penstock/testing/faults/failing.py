@@ -63,7 +63,7 @@ class Faults:
 
     @contextmanager
     def refused_writes(self, error: bytes = MISCONF) -> Iterator[None]:
-        """Writers are refused, as on a full disk; readers are answered."""
+        """Writers are refused before they change anything, as on a full disk; readers are answered."""
         before = self._engine.trouble
         with self._loop.lock:
             self._engine.trouble = error
@@ -75,10 +75,11 @@ class Faults:
 
     @contextmanager
     def failing_log(self, code: int = errno.ENOSPC) -> Iterator[None]:
-        """The log cannot be written, for the system's reason `code`: writers get MISCONF.
+        """The log cannot be written, for the system's reason `code`.
 
-        What had been changed when the first write failed stays, and is written when the block ends. UsageError for a
-        server in memory, which has no log.
+        What had been changed when the first write failed stays, and is written when the block ends: it is confirmed;
+        with appendfsync always its connection is closed instead. Later changes get MISCONF. UsageError for a server in
+        memory, which has no log.
         """
         disk = self._log_writer.disk
         if not isinstance(disk, FailingDisk):
