@@ -52,8 +52,8 @@ def linked(port: int) -> Iterator[Link]:
 
 
 def is_trouble(reply: object) -> bool:
-    """Whether the outcome is unknown to the client."""
-    return isinstance(reply, Exception) and str(reply).startswith("MISCONF")
+    """Whether a change was refused because of the log."""
+    return isinstance(reply, Exception) and "MISCONF" in str(reply)
 
 
 class Loader(threading.Thread):

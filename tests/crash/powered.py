@@ -47,6 +47,11 @@ class Peer:
         self.sent += requests
         self.connection.data_received(b"".join(pack(*request) for request in requests))
 
+    @property
+    def is_closed(self) -> bool:
+        """Whether the server has closed the connection."""
+        return self._transport.closed
+
     def read(self) -> list[object]:
         """Replies that came since, which are added to `replies`."""
         self._reader.feed(b"".join(self._transport.written))

@@ -23,6 +23,14 @@ def live_twice(seed: Any, policy: Any, faults: Any) -> Any:
     return life
 
 
+def live_and_recover(seed: Any, policy: Any) -> Any:
+    life = Life(seed, policy, True)
+    for _ in range(2):
+        life.live(STEPS, ends_amid=False)
+        life.recover()
+    return life
+
+
 @pytest.mark.parametrize("faults", [False, True], ids=["sound", "faulty"])
 @pytest.mark.parametrize("policy", POLICIES)
 @pytest.mark.parametrize("seed", QUICK)
@@ -38,6 +46,19 @@ def test_many_losses_of_power_leave_everything_certain_and_nothing_half_done(
     seed: int, policy: Any, faults: bool
 ) -> None:
     assert live_twice(seed, policy, faults).answers
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("seed", QUICK)
+def test_a_disk_that_recovers_gets_everything_that_was_confirmed(seed: int, policy: Any) -> None:
+    assert live_and_recover(seed, policy).answers
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("seed", MANY)
+def test_many_disks_that_recover_get_everything_that_was_confirmed(seed: int, policy: Any) -> None:
+    assert live_and_recover(seed, policy).answers
 
 
 # -- trouble, through connections -------------------------------------------------------------------------------------
@@ -62,6 +83,14 @@ def again(disk: Any) -> Any:
     return Peer(PoweredServer(disk.lose_power()))
 
 
+def loses_connection(server: Any, line: str) -> None:
+    """A client asks for a change, and loses its connection instead of a reply."""
+    client = Peer(server)
+    client.send(line.encode().split())
+    server.loop.turn()
+    assert (client.read(), client.is_closed) == ([], True)
+
+
 def words(*lines: Any) -> Any:
     return [line.encode().split() for line in lines]
 
@@ -70,45 +99,56 @@ def shown(replies: Any) -> Any:
     return [str(reply) if isinstance(reply, Exception) else reply for reply in replies]
 
 
-def test_only_those_who_wrote_in_a_turn_are_told_that_its_write_failed(server: Any) -> None:
+def test_only_those_who_wrote_in_a_turn_lose_their_connection_when_its_write_fails(server: Any) -> None:
     writer, reader = Peer(server), Peer(server)
-    server.disk.room = 0
+    server.disk.failures["write"] = [errno.ENOSPC]
     writer.send(*words("GET a", "SET a 1", "GET a"))
     reader.send(*words("GET a"))
     server.loop.turn()
 
-    assert shown(writer.read()) == [None, FULL, b"1"]
-    assert reader.read() == [b"1"]
+    assert (writer.read(), writer.is_closed) == ([None], True)
+    assert (reader.read(), reader.is_closed) == ([b"1"], False)
+
+
+def test_everysec_confirms_what_was_made_when_its_write_failed_and_refuses_what_comes_behind(everysec: Any) -> None:
+    writer = Peer(everysec)
+    everysec.disk.failures["write"] = [errno.ENOSPC]
+    assert writer.says("SET a 1") == b"OK"
+    assert shown([writer.says("SET b 1")]) == [FULL]
+    everysec.later(1100)
+    everysec.finish_syncs()
+    assert [again(everysec.disk).says(f"GET {key}") for key in "ab"] == [b"1", None]
 
 
 def test_in_trouble_writers_are_refused_readers_go_on_and_ping_says_so(server: Any) -> None:
     client = Peer(server)
     client.says("SET a 1")
     server.disk.failures["write"] = [errno.EIO] * 9
-    client.says("SET a 2")
+    loses_connection(server, "SET a 2")
 
     client.send(*words("SET a 3", "PING", "GET a", "XLEN s"))
     server.loop.turn()
     assert shown(client.read()) == [BROKEN, BROKEN, b"2", 0]
 
 
-def test_a_reader_that_waited_is_told_too_when_its_delivery_cannot_be_logged(server: Any) -> None:
+def test_a_reader_that_waited_loses_its_connection_too_when_its_delivery_cannot_be_logged(server: Any) -> None:
     writer, waiting = Peer(server), Peer(server)
     writer.says("XGROUP CREATE s g 0 MKSTREAM")
     waiting.send(*words("XREADGROUP GROUP g alice BLOCK 0 STREAMS s >"))
     server.loop.turn()
-    server.disk.room = 0
+    server.disk.failures["write"] = [errno.ENOSPC]
     writer.send(*words("XADD s 1-0 f v"))
     server.loop.turn()
 
-    assert shown(writer.read() + waiting.read()) == [FULL, FULL]
+    assert writer.read() + waiting.read() == []
+    assert writer.is_closed and waiting.is_closed
 
 
-def test_a_full_disk_that_is_emptied_takes_what_was_refused_to_its_writer(server: Any) -> None:
+def test_a_disk_that_works_again_takes_what_was_not_confirmed(server: Any) -> None:
     client = Peer(server)
-    server.disk.room = 7
-    client.says("SET a 1")
-    server.disk.room = None
+    server.disk.shortest, server.disk.failures["write"] = 7, [0, errno.ENOSPC]
+    loses_connection(server, "SET a 1")
+    server.disk.shortest = None
     server.later(1100)
 
     assert client.says("SET b 2") == b"OK"
@@ -119,7 +159,7 @@ def test_after_a_failed_sync_only_a_fresh_base_lets_writers_go_on(server: Any) -
     client = Peer(server)
     client.says("SET a 1")
     server.disk.failures["sync"] = [errno.EIO]
-    assert shown([client.says("SET a 2")]) == [BROKEN]
+    loses_connection(server, "SET a 2")
     server.later(1100)
     assert shown([client.says("SET a 3")]) == [BROKEN]
     assert again(server.disk).says("GET a") == b"1"
@@ -132,7 +172,7 @@ def test_after_a_failed_sync_only_a_fresh_base_lets_writers_go_on(server: Any) -
 def test_a_disk_that_refuses_the_fresh_base_is_asked_again(server: Any) -> None:
     client = Peer(server)
     server.disk.failures["sync"] = [errno.EIO]
-    client.says("SET a 1")
+    loses_connection(server, "SET a 1")
     server.later(100)
     server.disk.failures["create"] = [errno.ENOSPC]
     server.finish_rewriting()
@@ -155,7 +195,8 @@ def test_a_background_sync_that_fails_refuses_writers_until_there_is_a_fresh_bas
     assert client.read() == []
 
     everysec.finish_syncs()
-    assert shown(client.read()) == [BROKEN]
+    assert client.read() == [b"OK"]
+    assert shown([client.says("SET a 3")]) == [BROKEN]
     everysec.finish_rewriting()
     assert client.says("SET b 1") == b"OK"
     everysec.later(1000)
@@ -214,7 +255,7 @@ def test_a_sync_that_fails_during_a_rewriting_needs_another_base(server: Any) ->
     client.says("SET a 1")
     client.says("BGREWRITEAOF")
     server.disk.failures["sync"] = [errno.EIO]
-    assert shown([client.says("SET b 1")]) == [BROKEN]
+    loses_connection(server, "SET b 1")
 
     server.finish_rewriting()
     assert shown([client.says("SET c 1")]) == [BROKEN]
@@ -226,9 +267,9 @@ def test_a_sync_that_fails_during_a_rewriting_needs_another_base(server: Any) ->
 
 def test_part_of_a_unit_is_gone_for_good_before_anything_is_written_in_its_place(everysec: Any) -> None:
     client = Peer(everysec)
-    everysec.disk.room = 20
+    everysec.disk.shortest, everysec.disk.failures["write"] = 20, [0, errno.ENOSPC]
     client.says("SET a 1")
-    everysec.disk.room = None
+    everysec.disk.shortest = None
     calls: list[Any] = []
     everysec.disk.call = calls.append
     everysec.later(1000)
@@ -240,9 +281,10 @@ def test_part_of_a_unit_is_gone_for_good_before_anything_is_written_in_its_place
 
 def test_a_cut_that_cannot_be_made_safe_needs_a_fresh_base(everysec: Any) -> None:
     client = Peer(everysec)
-    everysec.disk.room = 20
+    everysec.disk.shortest = 20
+    everysec.disk.failures |= {"write": [0, errno.ENOSPC], "truncate": [errno.EIO]}
     client.says("SET a 1")
-    everysec.disk.room = None
+    everysec.disk.shortest = None
     everysec.disk.failures["sync"] = [errno.EIO]
     everysec.later(1000)
     assert shown([client.says("SET b 1")]) == [BROKEN]
