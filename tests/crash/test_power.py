@@ -342,3 +342,39 @@ def test_a_swap_that_fails_in_its_thread_leaves_everything_as_it_was(server: Any
     assert "aof_last_bgrewrite_status:err" in peer.says("INFO persistence").decode()
     assert peer.says("SET b 2") == b"OK"
     assert again(server.disk).says("MGET a b") == [b"1", b"2"]
+
+
+# -- a log that begins ------------------------------------------------------------------------------------------------
+
+
+def test_waitaof_and_a_served_reader_are_withheld_with_the_change_and_a_push_is_not(server: Any) -> None:
+    writer, waiting, listener = Peer(server), Peer(server), Peer(server)
+    listener.says("SUBSCRIBE news")
+    waiting.send(*words("BLPOP list 0"))
+    server.loop.turn()
+    server.durability.begin_anew()
+    writer.send(*words("RPUSH list a", "WAITAOF 1 0 0", "PUBLISH news b"))
+    server.later(300)
+    before = (writer.read(), waiting.read(), listener.read())
+    server.finish_rewriting()
+    server.later(200)
+
+    assert before == ([], [], [])
+    assert (writer.read(), waiting.read()) == ([1, [1, 0], 1], [[b"list", b"a"]])
+    assert listener.read() == [[b"message", b"news", b"b"]]
+    assert Peer(PoweredServer(server.disk.lose_power())).says("EXISTS list") == 0
+
+
+def test_a_second_rewrite_is_refused_while_a_log_begins_and_one_that_is_wanted_loses_nothing(server: Any) -> None:
+    writer, admin = Peer(server), Peer(server)
+    server.durability.begin_anew()
+    writer.send(*words("SET a 1"))
+    server.later(100)
+    assert "already in progress" in str(admin.says("BGREWRITEAOF"))
+    admin.says("CONFIG SET aof-compat-version 8.0")  # which has one begun behind the one that runs
+    server.finish_rewriting()
+    assert writer.read() == [b"OK"]
+
+    server.later(300)
+    server.finish_rewriting()
+    assert again(server.disk).says("GET a") == b"1"
