@@ -162,7 +162,6 @@ class Turn:
         engine.scripts.use(ScriptThread(self._script_is_over))
         engine.scripts.calls.server_log = self._tell
         engine.access.tell = server_log.warning
-        engine.persistence.tell = server_log.warning
         engine.policies.log.tell = self._tell
 
     # -- scripts ----------------------------------------------------------------------------------------------------
