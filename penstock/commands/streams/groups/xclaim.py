@@ -145,9 +145,7 @@ def xclaim(ctx: Context, args: list[bytes]) -> bytes:
     if policy is not None and (policy.settings.dead_letter is None or count_change != COUNT_UP):
         policy = None  # nothing is exhausted, or the claim is no delivery
     claimed: list[PendingRun] = []
-    dead = 0
-    # how many of `claimed` already have the new owner; how many deleted pending entries were removed; the next id
-    handed_over = dropped = at = 0
+    handed_over = at = 0  # how many of `claimed` already have the new owner; the next id
     while at < len(wanted):
         # An id may be repeated: its first claim must be carried out before the second is checked.
         if handed_over < len(claimed) and wanted.id_at(at) <= wanted.id_at(at - 1):
@@ -157,8 +155,7 @@ def xclaim(ctx: Context, args: list[bytes]) -> bytes:
         if policy is not None and run is not None:
             run = (run[0], run[1], run[1] + 1)
             if _is_dead(policy, (run[0], run[1]), options.min_idle_ms, ctx.now_ms):
-                if dead_letters.bury(ctx, key, stream, group, policy, (run[0], run[1]), run[0].counts[run[1]]):
-                    dead += 1
+                dead_letters.bury(ctx, key, stream, group, policy, (run[0], run[1]), run[0].counts[run[1]])
                 at += 1
                 continue
         if run is not None and _is_claimable_run(run, options.min_idle_ms, ctx.now_ms):
@@ -175,7 +172,6 @@ def xclaim(ctx: Context, args: list[bytes]) -> bytes:
                 handed_over = len(claimed)
         elif not run[0].segment.is_live(run[1]):
             _drop_deleted_pending(ctx, key, group, (run[0], run[1]))
-            dropped += 1
         elif _has_idled((run[0], run[1]), options.min_idle_ms, ctx.now_ms):
             claimed.append((run[0], run[1], run[1] + 1))
     group.give_all(claimed[handed_over:], consumer, options.delivered_ms, count_change)
@@ -183,7 +179,7 @@ def xclaim(ctx: Context, args: list[bytes]) -> bytes:
         consumer.active_ms = ctx.now_ms
         ctx.dirty += total_of(claimed)
         group_effects.log_held(ctx, key, group, claimed)
-    elif raises_last_id and not dropped and not dead:
+    elif raises_last_id:  # what was dropped, or moved to the dead letters, does not tell it
         group_effects.log_position(ctx, key, group)
     answer = _shown(claimed, options.just_ids)
     if stream.policies is not None:
