@@ -146,7 +146,7 @@ def flat(answer: bytes) -> list[object]:
 # -- what is kept -----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("seed", seeds(quick=40, full=1500))
+@pytest.mark.parametrize("seed", seeds(quick=25, full=1500))
 def test_master_replica_and_restart_agree(seed: int) -> None:
     assert_agree(Histories(random.Random(seed)).history(240))
 
