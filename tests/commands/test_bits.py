@@ -4,6 +4,11 @@ import pytest
 
 from tests.support.effects_beside_redis import RedisSide, steps_of_engine
 
+REPEATED_KEYS = [
+    ("AND", "a a b"), ("OR", "a b a"), ("XOR", "a a"), ("XOR", "a a a b"), ("XOR", "a b a b c"), ("ONE", "a a"),
+    ("ONE", "a b a"), ("ONE", "a b b b c"), ("DIFF", "a a"), ("DIFF", "a b b"), ("DIFF1", "a a b"), ("DIFF1", "a b b"),
+    ("ANDOR", "a a"), ("ANDOR", "a b b"),
+]  # fmt: skip
 DIALOGUES = {
     "one bit": [
         "SETBIT a 7 1",
@@ -88,6 +93,7 @@ DIALOGUES = {
         "GET d",
         "BITOP ONE d a b c",
         "GET d",
+        *(line for name, keys in REPEATED_KEYS for line in (f"BITOP {name} d {keys}", "GET d")),
         "BITOP NOT d a b",
         "BITOP DIFF d a",
         "BITOP FOO d a",

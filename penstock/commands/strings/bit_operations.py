@@ -43,6 +43,22 @@ def combined(operation: bytes, numbers: list[int]) -> int:
     return first & ~others if operation == b"DIFF" else others & ~first
 
 
+def _counting(operation: bytes, keys: list[bytes]) -> list[bytes]:
+    """The keys without those that are named again and change nothing by it: a request may name a million.
+
+    XOR: an odd number of the same key is as good as one, an even number as two. ONE: any number above two is as good as
+    two. The first key of DIFF, DIFF1 and ANDOR stands for itself.
+    """
+    first = keys[:1] if operation in (b"DIFF", b"DIFF1", b"ANDOR") else []
+    times: dict[bytes, int] = {}
+    for key in keys[len(first) :]:
+        times[key] = times.get(key, 0) + 1
+    if operation == b"XOR":
+        return [key for key, count in times.items() for _ in range(2 - count % 2)]
+    most = 2 if operation == b"ONE" else 1
+    return first + [key for key, count in times.items() for _ in range(min(count, most))]
+
+
 def _part(operation: bytes, values: list[bytes | bytearray], start: int, length: int) -> bytes | bytearray:
     """PART_BYTES of the result, from `start` on; it has `length` in all."""
     size = min(PART_BYTES, length - start)
@@ -82,12 +98,13 @@ def bitop(ctx: Context, args: list[bytes]) -> bytes:
         raise ReplyError(b"ERR BITOP NOT must be called with a single source key.")
     if operation in (b"DIFF", b"DIFF1", b"ANDOR") and len(sources) < 2:
         raise ReplyError(b"ERR BITOP %b must be called with at least two source keys." % operation)
-    values = [read_part(ctx, key) or b"" for key in sources]
-    length = max(map(len, values))
+    texts = {key: read_part(ctx, key) or b"" for key in sources}
+    length = max(map(len, texts.values()))
     if not length:
         if delete(ctx, target):
             ctx.log_request(args)
         return reply.ZERO
+    values = [texts[key] for key in _counting(operation, sources)]
     overwrite(ctx, target, raw_string(_result(operation, values, length)))
     ctx.event("$", b"set", target)
     ctx.dirty += 1
