@@ -16,7 +16,7 @@ from penstock.commands import registry
 from penstock.engine.aof.aof_check import NOWHERE, WHOLE, Findings, Inspection
 from penstock.engine.rdb.rdb_check import RdbFindings, look_through
 from penstock.engine.rdb.rdb_loading import is_rdb
-from penstock.errors import UsageError
+from penstock.errors import UsageError, sentence_of
 from penstock.storage.aof import manifest as manifests
 from penstock.storage.aof.disk import SystemDisk
 from penstock.storage.aof.log_directory import LOCK_NAME, write_all
@@ -67,7 +67,7 @@ def run(words: argparse.Namespace, out: TextIO, errors: TextIO) -> int:
     try:
         return Check(SystemDisk(), out, errors, words.fix, words.truncate_to_timestamp).run(words.path)
     except (UsageError, OSError) as problem:
-        errors.write(f"{problem}\n")
+        errors.write(f"{sentence_of(problem)}\n")
         return UNUSABLE
 
 

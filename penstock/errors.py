@@ -34,6 +34,13 @@ class UsageError(Exception):
     """
 
 
+def sentence_of(failure: Exception) -> str:
+    """Why something failed, for a person: the file is named, and the system's number is left out."""
+    if isinstance(failure, OSError) and failure.strerror and failure.filename:
+        return f"cannot use {failure.filename}: {failure.strerror}"
+    return str(failure)
+
+
 LONGEST_SHOWN: Final = 1000  # characters
 
 

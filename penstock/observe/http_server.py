@@ -19,9 +19,8 @@ from aiohttp import web
 from aiohttp.http import HttpProcessingError
 
 from penstock.config.settings import Settings
-from penstock.errors import UsageError
 from penstock.server.connections.limits import is_kept_back
-from penstock.server.listening import tcp_socket
+from penstock.server.listening import cannot_listen, tcp_socket
 from penstock.server.turns.turn import Turn
 
 Handler: TypeAlias = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -43,6 +42,7 @@ class HttpServer:
 
     def __init__(self, name: str, settings: Settings, most_connections: int, request_s: float = REQUEST_S) -> None:
         """name: `console` or `metrics`, as the directives NAME-port and NAME-bind have it."""
+        self._settings = settings
         self._name = name
         self._host = settings.text(f"{name}-bind")
         self.port = settings.number(f"{name}-port")
@@ -64,9 +64,7 @@ class HttpServer:
             listener = tcp_socket(self._host, self.port)
             listener.listen()
         except OSError as problem:
-            raise UsageError(
-                f"cannot listen on {self._host}:{self.port} ({self._name}-port): {problem.strerror or problem}"
-            ) from None
+            raise cannot_listen(self._settings, f"{self._name}-port", self._host, self.port, problem) from None
         self.port = listener.getsockname()[1]
         soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
         if soft != resource.RLIM_INFINITY:

@@ -23,6 +23,7 @@ ALL: Final = {"*": "0.0.0.0", "::*": "::"}
 TCP: Final = "tcp"
 TLS: Final = "tls"
 PORT_DIRECTIVES: Final = {TCP: "port", TLS: "tls-port"}
+ALL_PORTS: Final = ("port", "tls-port", "metrics-port", "console-port")
 BAD_PORT: Final = "Unable to listen on this port. Check server logs."
 TLS_DIRECTIVES: Final = (
     "tls-cert-file", "tls-key-file", "tls-key-file-pass", "tls-ca-cert-file", "tls-ca-cert-dir", "tls-auth-clients",
@@ -60,12 +61,12 @@ class Doors:
         path = settings.text("unixsocket")
         # Without another socket, port 0 means a free port, which becomes the setting. (Redis does not start.)
         if settings.number("port") or not (path or settings.number("tls-port")):
-            self._sockets[TCP] = tcp_sockets(settings, settings.number("port"), self._journal)
+            self._sockets[TCP] = tcp_sockets(settings, "port", settings.number("port"), self._journal)
             if self._sockets[TCP] and not settings.number("port"):
                 settings.set_pairs([("port", str(self._sockets[TCP][0].getsockname()[1]))])
         self._handshakes.context = tls_context.at_start(settings)
         if settings.number("tls-port"):
-            self._sockets[TLS] = tcp_sockets(settings, settings.number("tls-port"), self._journal)
+            self._sockets[TLS] = tcp_sockets(settings, "tls-port", settings.number("tls-port"), self._journal)
         if path:
             self._unix = unix_socket(path, settings.number("unixsocketperm"))
         if not self._listeners() and self._unix is None:
@@ -88,13 +89,18 @@ class Doors:
         self._greet = greet
         self._greet_tls = greet_tls
         for listener in [*self._listeners(), *([self._unix] if self._unix is not None else [])]:
+            shown = listener.getsockname()  # one that cannot listen is closed
             try:
                 await self._open_one(listener)
             except OSError as problem:
-                raise UsageError(f"cannot listen on {listener.getsockname()}: {problem.strerror}") from None
+                if listener is self._unix:
+                    raise UsageError(f"cannot listen on {shown}: {problem.strerror}") from None
+                directive = PORT_DIRECTIVES[TLS if listener in self._sockets[TLS] else TCP]
+                raise cannot_listen(self._settings, directive, shown[0], shown[1], problem) from None
 
     async def _open_one(self, listener: socket.socket) -> None:
         backlog = self._settings.number("tcp-backlog")
+        listener.listen(backlog)  # uvloop's create_server closes a socket that cannot, and raises nothing
         if listener in self._sockets[TLS]:
             door = self._opened[listener] = TlsDoor(self._loop, self._journal, listener, self._handshakes)
             door.open(backlog)
@@ -138,9 +144,10 @@ class Doors:
         problem = ""
         try:
             for kind in kinds:
-                port = self._settings.number(PORT_DIRECTIVES[kind])
+                directive = PORT_DIRECTIVES[kind]
+                port = self._settings.number(directive)
                 if port:
-                    self._sockets[kind] = self._listening(tcp_sockets(self._settings, port, self._journal))
+                    self._sockets[kind] = self._listening(tcp_sockets(self._settings, directive, port, self._journal))
         except (UsageError, OSError) as mistake:
             problem = str(mistake)
             self._shut_all(kinds)
@@ -197,7 +204,7 @@ def address_of(listener: socket.socket) -> str:
     return f"[{name[0]}]:{name[1]}" if len(name) == 4 else f"{name[0]}:{name[1]}"
 
 
-def tcp_sockets(settings: Settings, port: int, server_log: ServerLog) -> list[socket.socket]:
+def tcp_sockets(settings: Settings, directive: str, port: int, server_log: ServerLog) -> list[socket.socket]:
     """A bound socket for each address of `bind`; with port 0 all get the free port that the first one got."""
     listeners: list[socket.socket] = []
     for word in settings.words("bind"):
@@ -211,7 +218,7 @@ def tcp_sockets(settings: Settings, port: int, server_log: ServerLog) -> list[so
                 continue
             for taken in listeners:
                 taken.close()
-            raise UsageError(f"cannot listen on {address}:{port}: {problem.strerror}") from None
+            raise cannot_listen(settings, directive, address, port, problem) from None
         keep_alive(listener, settings.number("tcp-keepalive"))
         listeners.append(listener)
         port = listener.getsockname()[1]
@@ -229,6 +236,19 @@ def keep_alive(listener: socket.socket, seconds: int) -> None:
         listener.setsockopt(socket.IPPROTO_TCP, KEEPALIVE_IDLE, seconds)
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, max(seconds // KEEPALIVE_PROBES, 1))
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT, KEEPALIVE_PROBES)
+
+
+def cannot_listen(settings: Settings, directive: str, host: str, port: int, problem: OSError) -> UsageError:
+    """What keeps a directive's port from being listened on, and what else of the settings has the port."""
+    reason = f"cannot listen on {host}:{port} ({directive}): {problem.strerror or problem}"
+    if problem.errno != errno.EADDRINUSE:
+        return UsageError(reason)
+    others = [name for name in ALL_PORTS if name != directive and settings.number(name) == port]
+    if others:
+        return UsageError(f"{reason}; {others[0]} is {port}, too: give one of them another port")
+    if directive in PORT_DIRECTIVES.values() and settings.words("bind").count(host) > 1:
+        return UsageError(f"{reason}; bind has it twice: name it once")
+    return UsageError(f"{reason}; stop what listens there, or choose another port")
 
 
 def tcp_socket(host: str, port: int) -> socket.socket:

@@ -40,8 +40,6 @@ def prepared(directory: Path, log: Path) -> ImportNote:
 
     What an import left that was not whole is removed.
     """
-    if not directory.is_dir():
-        raise UsageError(f"{directory} is no directory")
     snapshot = directory / Settings().text("dbfilename")
     note = import_note.read(directory) if log.exists() else None
     for path in [log, snapshot] if note is None else [snapshot]:
@@ -98,6 +96,10 @@ def tls_directives(tls: Tls) -> dict[str, str]:
 
 def import_from(address: Address, directory: Path, follows: bool) -> int:
     """The exit code. UsageError where the source cannot be reached or the directory cannot be used."""
+    if not directory.exists():
+        raise UsageError(f"There is no directory {directory}: make it first")
+    if not directory.is_dir():
+        raise UsageError(f"{directory} is no directory: name an empty one")
     settings = settings_for(address, directory)
     log = directory / settings.text("appenddirname")
     note = prepared(directory, log)
@@ -110,7 +112,10 @@ def import_from(address: Address, directory: Path, follows: bool) -> int:
     if note.is_whole:
         engine.replication.adopt(note.replication_id, note.offset)
         engine.replication.stream_db = note.db_index
-    import_note.write(directory, import_note.BEGUN)
+    try:
+        import_note.write(directory, import_note.BEGUN)
+    except OSError as failure:
+        raise UsageError(f"{directory} cannot be written: {failure.strerror}") from None
     importer = Importer(engine, address, follows)
     with asyncio.Runner(loop_factory=loop_factory()[0]) as runner:
         code = runner.run(importer.run(Server(engine, ServerLog(settings, clock), SystemDisk())))

@@ -22,7 +22,7 @@ from tests.support.reference_server import free_port
 
 
 def bound(settings: Settings) -> list[socket.socket]:
-    return tcp_sockets(settings, settings.number("port"), ServerLog(settings, ManualClock(NOW_MS)))
+    return tcp_sockets(settings, "port", settings.number("port"), ServerLog(settings, ManualClock(NOW_MS)))
 
 
 # -- admission --------------------------------------------------------------------------------------------------------

@@ -85,6 +85,10 @@ def test_a_run_of_one_byte_is_expanded() -> None:
     assert lzf.expanded(b"\x00a\xe0\xff\x00", 265) == b"a" * 265
 
 
+def test_a_text_that_liblzf_has_too_little_room_for_stays_as_it_is() -> None:
+    assert lzf.compressed(bytes(range(20)) + bytes(range(20, 256)) + bytes(range(20))) is None
+
+
 def test_a_text_that_takes_too_long_to_compress_stays_as_it_is() -> None:
     assert lzf.compressed(bytes(lzf.LONGEST_COMPRESSED)) is not None
     assert lzf.compressed(bytes(lzf.LONGEST_COMPRESSED + 1)) is None

@@ -166,7 +166,11 @@ def _choose_suites(context: ssl.SSLContext, suites: str) -> None:
 
 
 def _reason(problem: OSError) -> str:
-    return str(problem.reason) if isinstance(problem, ssl.SSLError) and problem.reason else str(problem)
+    return (
+        str(problem.reason)
+        if isinstance(problem, ssl.SSLError) and problem.reason
+        else problem.strerror or str(problem)
+    )
 
 
 def name_in_certificate(certificate: object) -> str:

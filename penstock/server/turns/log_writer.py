@@ -25,7 +25,7 @@ from penstock.config.directive_types import BadValue
 from penstock.config.settings import Settings
 from penstock.engine.aof.persistence import REWRITE
 from penstock.engine.engine import Engine
-from penstock.errors import UsageError
+from penstock.errors import UsageError, sentence_of
 from penstock.server.files import loading
 from penstock.server.files.aof_rewrite import AofRewrite
 from penstock.server.files.rewrite_child import RewriteChild
@@ -113,7 +113,7 @@ class AofWriter:
             try:
                 yield from loading.read_snapshot(self.engine, self.disk, self.tell)
             except OSError as failure:
-                raise UsageError(str(failure)) from None
+                raise UsageError(sentence_of(failure)) from None
             self.engine.loading = False
             return
         log: AppendLog | None = None
@@ -124,7 +124,7 @@ class AofWriter:
         except (OSError, UsageError) as failure:
             if log is not None:
                 log.close()
-            raise UsageError(str(failure)) from None
+            raise UsageError(sentence_of(failure)) from None
         self._use(log)
         self.engine.loading = False
         if not self.settings.yes("appendonly"):  # CONFIG SET, meanwhile
