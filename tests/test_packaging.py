@@ -77,7 +77,7 @@ def test_as_root_the_entry_point_takes_over_the_volume_and_goes_on_as_its_own_us
     entrypoint: Callable[..., list[str]], server: str
 ) -> None:
     assert entrypoint(server, "serve", user=0) == [
-        "find . ! -user penstock -exec chown penstock:penstock {} +",
+        "find . ! -user penstock -exec chown -h penstock:penstock {} +",
         f"setpriv --reuid=penstock --regid=penstock --init-groups -- {server} serve",
     ]
 
