@@ -31,7 +31,7 @@ class Sockets:
             listener = unix_socket(self._path, settings.number("unixsocketperm"))
             self.url = f"unix://{self._path}"
         else:
-            listener, *others = tcp_sockets(settings, settings.number("port"), turn.server_log)
+            listener, *others = tcp_sockets(settings, "port", settings.number("port"), turn.server_log)
             for other in others:
                 other.close()
             host, port = listener.getsockname()[:2]
