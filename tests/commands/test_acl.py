@@ -191,6 +191,53 @@ def test_a_stream_is_guarded_also_behind_a_group_named_like_an_option(dialogue: 
     assert str(refused) == "NOPERM No permissions to access a key"
 
 
+BEHIND_OPTIONS = {
+    "a second target": ("GEORADIUS readg 13 38 1 km STORE write1 STORE other", "other"),
+    "a second target around a member": ("GEORADIUSBYMEMBER readg m 1 km STOREDIST write1 STOREDIST other", "other"),
+    "behind a target named like an option": ("SORT read1 STORE get STORE other", "other"),
+    "behind a field named like an option": ("PENSTOCK.POLICY write1 AT forward forward other", "other"),
+    "behind a value named like an option": (
+        "PENSTOCK.POLICY write1 GROUP g ACKWAIT 5 KEY deadletter deadletter other",
+        "other",
+    ),
+}
+
+
+@pytest.mark.parametrize(("line", "target"), BEHIND_OPTIONS.values(), ids=BEHIND_OPTIONS)
+def test_a_target_is_guarded_wherever_it_stands_among_options(dialogue: Dialogue, line: str, target: str) -> None:
+    """Redis 8.6.3 looks for the first word that is spelled like the option."""
+    dialogue("GEOADD readg 13 38 m", "RPUSH read1 1", "XADD write1 1-0 f v", "XGROUP CREATE write1 g 0")
+    dialogue("ACL SETUSER joe on nopass +@all %R~read* ~write* %W~get %W~forward %W~deadletter", "AUTH joe x")
+
+    assert str(dialogue(line)) == "NOPERM No permissions to access a key"
+    assert str(dialogue(f"EXISTS {target}")).startswith("NOPERM")
+
+
+PERMITTED = {
+    "a group": "PENSTOCK.POLICY rw1 GROUP FORWARD ACKWAIT 5",
+    "a field": "PENSTOCK.POLICY rw1 AT deadletter FORWARD rw2",
+    "no target": "PENSTOCK.POLICY rw1 FORWARD NONE",
+    "a value that is compared": "SET w1 v IFEQ get",
+    "a target": "SORT rw3 STORE w1 STORE rw2",
+}
+
+
+@pytest.mark.parametrize("line", PERMITTED.values(), ids=PERMITTED)
+def test_a_word_spelled_like_an_option_needs_no_right(dialogue: Dialogue, line: str) -> None:
+    dialogue("XADD rw1 1-0 f v", "XGROUP CREATE rw1 FORWARD 0", "ACL SETUSER joe on nopass +@all ~rw* %W~w*")
+    dialogue("AUTH joe x")
+
+    assert "NOPERM" not in str(dialogue(line))
+
+
+def test_a_stream_is_forwarded_only_by_a_user_who_may_read_it(dialogue: Dialogue) -> None:
+    dialogue("XADD w1 1-0 f v", "XGROUP CREATE w1 g 0", "ACL SETUSER joe on nopass +@all %W~w* ~rw*", "AUTH joe x")
+
+    assert dialogue("PENSTOCK.POLICY w1 MAXLEN 5") == b"OK"
+    assert str(dialogue("PENSTOCK.POLICY w1 FORWARD rw1")) == "NOPERM No permissions to access a key"
+    assert str(dialogue("PENSTOCK.POLICY w1 GROUP g MAXDELIVER 1 DEADLETTER rw1")).startswith("NOPERM")
+
+
 def test_what_a_user_was_allowed_once_is_asked_again_when_the_rules_change(dialogue: Dialogue) -> None:
     """A user remembers allowed requests whose keys must be looked for."""
     read = "XREADGROUP GROUP g joe STREAMS orders:1 >"

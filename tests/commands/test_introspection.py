@@ -324,11 +324,11 @@ READ_AS_THE_HANDLER = {
     "a number named like an option of XREAD": ("XREAD COUNT STREAMS STREAMS a 0", [[b"a", b"RO access"]]),
     "a field named like an option": (
         "PENSTOCK.POLICY k AT forward FORWARD b",
-        [[b"k", b"RW update"], [b"b", b"RW insert"]],
+        [[b"k", b"RW access update"], [b"b", b"RW insert"]],
     ),
     "a group named like an option": (
         "PENSTOCK.POLICY k GROUP forward KEY deadletter DEADLETTER b",
-        [[b"k", b"RW update"], [b"b", b"RW insert"]],
+        [[b"k", b"RW access update"], [b"b", b"RW insert"]],
     ),
     "no target": ("PENSTOCK.POLICY k FORWARD none", [[b"k", b"RW update"]]),
 }

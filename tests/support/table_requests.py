@@ -64,6 +64,8 @@ PLAIN_WORDS: Final = Vocabulary({
 class TableRequests(RandomWords):
     """Requests of every command."""
 
+    right_count: float = RIGHT_COUNT  # how likely a number of arguments is that of those that follow
+
     def __init__(self, chance: random.Random, vocabulary: Vocabulary = PLAIN_WORDS) -> None:
         super().__init__(chance)
         self.vocabulary = vocabulary
@@ -107,18 +109,18 @@ class TableRequests(RandomWords):
                 continue
             if argument.name not in COUNTED and not (repeated and argument.token is None):
                 self._count = self.chance.randrange(1, self._most(argument) + 1)
-            repeated = self._count if self.chance.random() < RIGHT_COUNT else self._count + 1
+            repeated = self._count if self.chance.random() < self.right_count else self._count + 1
             for turn in range(repeated):
                 self._add(request, argument, has_token=turn == 0 or argument.multiple_token)
             if count_at >= 0:
-                if self.chance.random() < RIGHT_COUNT:
+                if self.chance.random() < self.right_count:
                     request[count_at] = str(repeated)
                 count_at = -1
 
     def _shuffled_options(self, arguments: list[Argument]) -> Iterator[Argument]:
         options: list[Argument] = []
         for argument in arguments:
-            if argument.optional and _begins_with_token(argument):
+            if argument.optional and begins_with_token(argument):
                 options.append(argument)
                 continue
             self.chance.shuffle(options)
@@ -169,12 +171,12 @@ class TableRequests(RandomWords):
         raise KeyError(f"no words for {argument.name} of {self._row_name}")
 
 
-def _begins_with_token(argument: Argument) -> bool:
+def begins_with_token(argument: Argument) -> bool:
     if argument.token is not None:
         return True
     if argument.type == "oneof":
-        return all(map(_begins_with_token, argument.arguments))
-    return argument.type == "block" and _begins_with_token(argument.arguments[0])
+        return all(map(begins_with_token, argument.arguments))
+    return argument.type == "block" and begins_with_token(argument.arguments[0])
 
 
 @functools.cache
