@@ -3,7 +3,7 @@
 from typing import Final
 
 from penstock.commands.policies.policy_arguments import (
-    CHANGED,
+    COPIED,
     DEAD_LETTER,
     FORWARD,
     FORWARD_OPTIONS,
@@ -45,7 +45,7 @@ FLOOR: Final = b"FLOOR"  # the log's word: it stands last
     group="stream",
     since=PENSTOCK_VERSION,
     flags="write",
-    keys=f"1 {CHANGED}; FORWARD@{STREAM_AT} {TARGET}; DEADLETTER@{GROUP_AT} {TARGET}",
+    keys=f"1 {COPIED} variable_flags; FORWARD@{STREAM_AT} {TARGET}; DEADLETTER@{GROUP_AT} {TARGET}",
     find_keys=find_keys,
     complexity="O(1); what the policy asks for is done in slices of 10,000 entries.",
     summary="Sets what the server does with a stream's entries by itself: trims, delivers again, moves them.",

@@ -18,6 +18,7 @@ DEAD_LETTER: Final = b"DEADLETTER"
 STREAM_AT: Final = 2  # where the options of a stream begin
 GROUP_AT: Final = 4  # those of a group
 CHANGED: Final = "RW update"
+COPIED: Final = "RW access update"  # where a target gets its entries
 TARGET: Final = "RW insert"
 MOST_DELIVERIES: Final = 1_000_000
 LONGEST_ACK_WAIT_MS: Final = 2_592_000_000  # 30 days
@@ -187,4 +188,5 @@ def find_keys(args: list[bytes]) -> list[KeyPlace]:
         (GROUP_OPTIONS, DEAD_LETTER, GROUP_AT) if is_of_group(args) else (STREAM_OPTIONS, FORWARD, STREAM_AT)
     )
     targets = [place + 1 for place in known.places_of(option, args, at) if not is_unset(args, place)]
-    return [KeyPlace(1, CHANGED.split()), *[KeyPlace(place, TARGET.split()) for place in targets]]
+    source = KeyPlace(1, (COPIED if targets else CHANGED).split())
+    return [source, *[KeyPlace(place, TARGET.split()) for place in targets]]
