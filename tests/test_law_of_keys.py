@@ -19,7 +19,6 @@ from penstock.engine.cluster.hash_slots import slot_of
 from penstock.engine.engine import Engine
 from penstock.engine.memory.recency import uses_of
 from penstock.engine.migrating import Migrator
-from penstock.engine.policies import policy_lines
 from penstock.engine.session import Session
 from penstock.engine.table import key_specs
 from penstock.engine.table.row import Row
@@ -28,7 +27,7 @@ from penstock.storage.streams.stream import Stream
 from tests.support.clock import NOW_MS
 from tests.support.engines import make_engine, settings_with
 from tests.support.key_requests import ABSENT, GROUPS, KeyRequests, Made, names_for, rows_with_keys, spellings
-from tests.support.keyspace_picture import stream_picture
+from tests.support.keyspace_picture import KEPT, stream_picture
 from tests.support.seeds import seeds
 
 Request = list[bytes]
@@ -108,9 +107,10 @@ class Side:
             value = db.values[key]
             shown: object = digests.of_value(value[:8] + value[16:] if isinstance(value, bytes) else value)
             if isinstance(value, Stream):
-                policies = list(policy_lines.base_requests(b"", value, NOW_MS))
-                seen = stream_picture(value, seen_times=False)
-                shown = (seen[:2], policies, () if self.row.name == "XREADGROUP" else seen[2])
+                seen = stream_picture(value, KEPT, NOW_MS)
+                if self.row.name == "XREADGROUP":
+                    del seen["groups"]
+                shown = seen
             found[key.decode()] = (shown, db.expires.get(key))
         return found
 

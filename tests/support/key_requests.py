@@ -15,8 +15,7 @@ from typing import Final
 
 from penstock.commands.registry import table
 from penstock.engine.table import command_syntax
-from penstock.engine.table.argument_tree import Argument
-from penstock.engine.table.option_versions import options
+from penstock.engine.table.argument_tree import Argument, dated_tokens
 from penstock.engine.table.row import Row
 from tests.support.random_words import Request
 from tests.support.table_requests import TableRequests, Vocabulary, begins_with_token
@@ -124,7 +123,7 @@ class KeyRequests(TableRequests):
 @functools.cache
 def spellings(row: Row) -> tuple[str, ...]:
     """The row's options, in two spellings each."""
-    tokens = [token for token, _ in options(command_syntax.parse(row.syntax)) if token not in NO_WORDS]
+    tokens = [token for token, _ in dated_tokens(command_syntax.parse(row.syntax)) if token not in NO_WORDS]
     return tuple(dict.fromkeys([spelled for token in tokens for spelled in (token, token.lower())]))
 
 
