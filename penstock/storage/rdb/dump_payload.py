@@ -13,6 +13,7 @@ from penstock.storage.rdb.value_writer import ValueWriter
 
 VERSION_BYTES: Final = 2  # little-endian
 FOOTER_BYTES: Final = VERSION_BYTES + CHECKSUM_BYTES
+PIECE_BYTES: Final = 1 << 18  # whose checksum is made at a time
 
 
 class WrongFooter(BadRdb):
@@ -20,8 +21,17 @@ class WrongFooter(BadRdb):
 
 
 def with_footer(body: bytes, version: int) -> bytes:
-    body += version.to_bytes(VERSION_BYTES, "little")
-    return body + crc64.footer(crc64.checksum(body))
+    """The payload of a body, which is copied once: it may have 512 MB, and finding memory takes longer than copying."""
+    told = version.to_bytes(VERSION_BYTES, "little")
+    return b"".join([body, told, crc64.footer(crc64.checksum(told, crc64.checksum(body)))])
+
+
+def _checksum_of_first(payload: bytes, size: int) -> int:
+    """The checksum of the first `size` bytes, piece by piece: a slice would be a copy of 512 MB."""
+    code = 0
+    for start in range(0, size, PIECE_BYTES):
+        code = crc64.checksum(payload[start : min(start + PIECE_BYTES, size)], code)
+    return code
 
 
 def payload_of(value: Value, writer: ValueWriter) -> bytes:
@@ -39,7 +49,7 @@ def version_of(payload: bytes) -> int:
     if len(payload) < FOOTER_BYTES or (version > rdb_format.NEWEST and version != rdb_format.VALKEY):
         raise WrongFooter("a payload of an unknown version")
     told = int.from_bytes(payload[-CHECKSUM_BYTES:], "little")
-    if told not in (crc64.NOT_COMPUTED, crc64.checksum(payload[:-CHECKSUM_BYTES])):
+    if told not in (crc64.NOT_COMPUTED, _checksum_of_first(payload, len(payload) - CHECKSUM_BYTES)):
         raise WrongFooter("a payload with a wrong checksum")
     return version
 
