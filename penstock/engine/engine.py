@@ -40,7 +40,7 @@ from penstock.engine.table.command_lookup import CommandLookup, with_arity
 from penstock.engine.table.command_table import REPLY_BYTES, BatchHandler, Command, command_of
 from penstock.engine.table.row import Row
 from penstock.engine.telemetry.slow_requests import SlowRequests
-from penstock.engine.waiting import pausing
+from penstock.engine.waiting import clock_jumps, pausing
 from penstock.engine.waiting.blocked_request import BlockedRequest
 from penstock.engine.waiting.blocking import SERVED_AT_ONCE
 from penstock.errors import ReplyError
@@ -260,6 +260,8 @@ class Engine(EngineState):
             self.ended_us = ended_us = self.now_us()
             if not is_blocked:
                 usec = ended_us - began_us
+                if usec < 0 or usec >= self._slow.from_us:
+                    usec = clock_jumps.settled(self, usec)
                 if ctx.attempt is None:
                     session.handled += 1
                 self.statistics.ran(row, usec, failure, is_counted)
@@ -292,7 +294,7 @@ class Engine(EngineState):
         done = batch_handler(ctx, batch, replies)
         if done:
             self.ended_us = self.now_us()
-            usec = self.ended_us - began_us
+            usec = max(self.ended_us - began_us, 0)
             ctx.session.handled += done
             self.statistics.ran_together(row, usec, done)
             if usec >= self._slow.from_us * done:
@@ -395,7 +397,8 @@ class Engine(EngineState):
         return self.commands.logged(request)
 
     def ran_late(self, ctx: Context, row: Row, request: list[bytes], began_us: int, refusal: ReplyError | None) -> None:
-        usec = self.clock.now_us() - began_us
+        """A request that took long in another thread is over, and counted as `run` counts; began_us is monotonic."""
+        usec = self.clock.monotonic_us() - began_us
         if refusal is None:
             self.statistics.ran(row, usec, None)
         else:
@@ -540,19 +543,20 @@ class Engine(EngineState):
         late_script.finish(self)
 
     def _free_remains(self) -> None:
-        until_us = self.clock.now_us() + FREED_AT_ONCE_US
-        while self.lazy_free.parts and self.clock.now_us() < until_us:
+        until_us = self.clock.monotonic_us() + FREED_AT_ONCE_US
+        while self.lazy_free.parts and self.clock.monotonic_us() < until_us:
             self.lazy_free.free_lazily()
 
     def tick(self) -> None:
         if self.busy:
             return
+        clock_jumps.follow(self)
         now_us = self.clock.now_us()
         now_ms = now_us // 1000
         if self.paused_until_ms and now_ms >= self.paused_until_ms:
             self.unpause()
         self.settle_syncs()
-        self.statistics.sample(now_ms)
+        self.statistics.sample(self.clock.monotonic_us() // 1000)
         for blocked in self.blocking.overdue(now_ms):
             self.note_waited(blocked)
             self.release(blocked, blocked.timeout_reply)

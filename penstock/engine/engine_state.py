@@ -54,6 +54,7 @@ from penstock.engine.telemetry.statistics import Statistics
 from penstock.engine.tracking.tracking import Tracking
 from penstock.engine.waiting.blocked_request import BlockedRequest
 from penstock.engine.waiting.blocking import Blocking
+from penstock.engine.waiting.clock_jumps import ClockJumps
 from penstock.engine.waiting.sync_waiting import SyncWaiting
 from penstock.errors import ReplyError
 from penstock.protocol import reply
@@ -74,13 +75,13 @@ class EngineState:
 
     __slots__ = (
         "_has_system_time", "_holds_writes", "_loading", "_paused_until_ms", "_trouble", "access", "active_expiry",
-        "blocking", "chance", "clock", "cluster", "compatibility", "context", "copies", "descriptions", "effects",
-        "ended_us", "expiry_is_behind", "heeds_changes", "hot_keys", "identity", "keyspace", "latency", "lazy_free",
-        "memory", "migrator", "monitors", "next_session_id", "notified", "outgoing", "pauses_all", "persistence",
-        "policies", "postponed", "replication", "rows", "scripts", "sessions", "set_limits", "settings", "slow_log",
-        "small_hash_bytes", "small_hash_fields", "small_zset_bytes", "small_zset_members", "state", "statistics",
-        "stream_limits", "subscriptions", "sync_waiting", "to_close", "tracking", "wanted_rewrite", "wanted_shutdown",
-        "watchers",
+        "blocking", "chance", "clock", "clock_jumps", "cluster", "compatibility", "context", "copies", "descriptions",
+        "effects", "ended_us", "expiry_is_behind", "heeds_changes", "hot_keys", "identity", "keyspace", "latency",
+        "lazy_free", "memory", "migrator", "monitors", "next_session_id", "notified", "outgoing", "pauses_all",
+        "persistence", "policies", "postponed", "replication", "rows", "scripts", "sessions", "set_limits",
+        "settings", "slow_log", "small_hash_bytes", "small_hash_fields", "small_zset_bytes", "small_zset_members",
+        "state", "statistics", "stream_limits", "subscriptions", "sync_waiting", "to_close", "tracking",
+        "wanted_rewrite", "wanted_shutdown", "watchers",
     )  # fmt: skip
 
     context: Context  # the one of requests that are handled one after the other; a script has its own
@@ -133,6 +134,7 @@ class EngineState:
         for name in encodings.ZSET_LIMITS:
             settings.watch(name, self._measure_sorted_sets)
         self.statistics = Statistics(clock.now_us() // 1000)
+        self.clock_jumps = ClockJumps(clock)
         self.identity = Identity(chance)
         self.slow_log = SlowLog(settings)
         settings.watch("slowlog-max-len", self.slow_log.shorten)
@@ -499,11 +501,11 @@ class EngineState:
         self.release(blocked, answer)
 
     def note_delay(self, event: bytes, began_us: int) -> None:
-        """Something besides a command is over that began at a time of the clock: LATENCY tells if it took long."""
+        """Something besides a command is over that began at a monotonic time: LATENCY tells if it took long."""
         threshold_us = self.settings.number("latency-monitor-threshold") * 1000
         if not threshold_us:
             return
-        usec = self.clock.now_us() - began_us
+        usec = self.clock.monotonic_us() - began_us
         if usec >= threshold_us:
             self.latency.note(event, self.clock.now_us(), usec)
 

@@ -21,7 +21,7 @@ def expire_overdue(engine: EngineState, now_us: int) -> None:
     """
     ctx = engine.context
     ctx.begin(NOBODY, now_us)
-    began_us = engine.clock.now_us()
+    began_us = engine.clock.monotonic_us()
     left = EXPIRED_A_TICK
     for db_index, db in enumerate(engine.keyspace.databases):
         if db.expiries.first_ms() < ctx.now_ms:
@@ -35,7 +35,7 @@ def expire_overdue(engine: EngineState, now_us: int) -> None:
             if db.fields_due.first_ms() < ctx.now_ms:
                 engine.expiry_is_behind = True
     if left < EXPIRED_A_TICK:
-        engine.statistics.expiry_usec += engine.clock.now_us() - began_us
+        engine.statistics.expiry_usec += engine.clock.monotonic_us() - began_us
     engine.note_delay(b"expire-cycle", began_us)
 
 
@@ -45,13 +45,13 @@ def _expire_keys(ctx: Context, most: int, until_us: int) -> int:
     is_timed = engine.settings.number("latency-monitor-threshold") > 0  # then one after the other: LATENCY tells each
     at_once = 1 if is_timed else LOOKED_AT
     while most > 0 and ctx.db.expiries.first_ms() < ctx.now_ms:
-        began_us = engine.clock.now_us()
+        began_us = engine.clock.monotonic_us()
         expired = ctx.expire_overdue(min(most, at_once))
         engine.statistics.expired_active += expired
         if is_timed:
             engine.note_delay(b"expire-del", began_us)
         most -= expired
-        if engine.clock.now_us() >= until_us:
+        if engine.clock.monotonic_us() >= until_us:
             engine.statistics.expiry_cuts += 1
             break
     return most

@@ -159,9 +159,9 @@ def test_what_one_tick_leaves_is_removed_by_the_next_ones_which_come_soon(
 class LateClock(ManualClock):
     """A clock that goes on by two milliseconds whenever it is read."""
 
-    def now_us(self) -> int:
-        self._now_us += 2000
-        return self._now_us
+    def monotonic_us(self) -> int:
+        self.advance(2)
+        return super().monotonic_us()
 
 
 def test_a_tick_ends_after_some_milliseconds_of_removing() -> None:

@@ -199,9 +199,9 @@ def test_a_request_whose_wait_ended_is_kept_once(everything_is_slow: Dialogue, c
 class SlowlyTicking(ManualClock):
     """A clock that goes on by two milliseconds whenever it is read."""
 
-    def now_us(self) -> int:
+    def monotonic_us(self) -> int:
         self.advance(2)
-        return super().now_us()
+        return super().monotonic_us()
 
 
 def test_latency_tells_of_expiry_that_took_long() -> None:

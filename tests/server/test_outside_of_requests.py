@@ -10,62 +10,21 @@ import pytest
 
 from penstock.engine.replication import failover
 from penstock.engine.replication.stream_applier import StreamApplier
-from penstock.server.cron import PERIOD_S, Cron
-from penstock.server.replication.replicas import Replicas
-from penstock.server.turns.log_writer import AofWriter
-from tests.support.fake_server import Client, FakeServer
-from tests.support.memory_disk import MemoryDisk
-
-PERIOD_MS = round(PERIOD_S * 1000)
+from tests.support.whole_server import PERIOD_MS, WholeServer
 
 
-class Whole(FakeServer):
-    """A server with its log (appendfsync always), its cron and its replicas; `heard` hears of every change."""
-
-    def __init__(self) -> None:
-        super().__init__(
-            appendonly="yes", appendfsync="always", notify_keyspace_events="KEA", maxmemory_policy="allkeys-lru"
-        )
-        self.said: list[str] = []
-        self.log_file = AofWriter.open(self.settings, self.engine, self.said.append, MemoryDisk())
-        self.turn.log_writer = self.log_file
-        self.log_file.synced = self.turn.look_after_log
-        self.replicas = Replicas(self.turn, MemoryDisk(), self.said.append)
-        self.turn.replicas = self.replicas
-        Cron(self.turn).start()
-        self.client = self.connect()
-        self.other = self.connect()
-        self.heard = self.connect()
-        self.heard.says(b"HELLO 3\r\nCLIENT TRACKING ON BCAST\r\nPSUBSCRIBE __key*__:*\r\n")
-
-    def asks(self, client: Client, *lines: str) -> None:
-        for line in lines:
-            client.says(line.encode() + b"\r\n")
-
-    def unlogged(self) -> int:
-        """Units that are not safe on the disk."""
-        log = self.log_file.log
-        assert log is not None
-        return log.appended - log.synced
-
-    def logged(self) -> int:
-        log = self.log_file.log
-        assert log is not None
-        return log.synced
-
-
-def nothing(server: Whole) -> None:
+def nothing(server: WholeServer) -> None:
     """Time passes, that is all."""
 
 
-def fails_over(server: Whole) -> None:
+def fails_over(server: WholeServer) -> None:
     """No replica has everything in time."""
     server.engine.effects.replicate(server.engine.replication.open_stream())
     failover.begin(server.engine, None, server.engine.replication.now_ms() + PERIOD_MS, False)
     server.asks(server.other, "SET k 2")
 
 
-def applies(server: Whole) -> None:
+def applies(server: WholeServer) -> None:
     StreamApplier(server.engine, 0, server.said.append).apply([[b"SET", b"k", b"1"]])
     server.turn.applied()
 
@@ -74,7 +33,7 @@ class Cause(NamedTuple):
     """requests: of one client, before. begins: what else begins it. key: what the listener hears of."""
 
     requests: tuple[str, ...]
-    begins: Callable[[Whole], None] = nothing
+    begins: Callable[[WholeServer], None] = nothing
     key: bytes = b"k"
 
 
@@ -94,7 +53,7 @@ CAUSES = {
 
 @pytest.mark.parametrize("cause", CAUSES.values(), ids=CAUSES)
 def test_it_is_logged_and_told_without_another_request(cause: Cause) -> None:
-    server = Whole()
+    server = WholeServer()
     server.asks(server.client, *cause.requests)
     server.heard.received()
     before = server.logged()
@@ -111,7 +70,7 @@ def test_it_is_logged_and_told_without_another_request(cause: Cause) -> None:
 
 
 def test_evictions_go_on_by_themselves_until_there_is_room() -> None:
-    server = Whole()
+    server = WholeServer()
     server.asks(server.client, *(f"SET key:{number} v" for number in range(2500)), "CONFIG SET maxmemory 1")
 
     server.loop.pass_ms(PERIOD_MS)
@@ -124,7 +83,7 @@ def test_evictions_go_on_by_themselves_until_there_is_room() -> None:
 
 @pytest.mark.parametrize("policy", ["noeviction", "volatile-lru"])
 def test_a_limit_that_nothing_can_keep_costs_no_time(policy: str) -> None:
-    server = Whole()
+    server = WholeServer()
     server.asks(server.client, "SET k 1", f"CONFIG SET maxmemory 1 maxmemory-policy {policy}")
 
     server.loop.pass_ms(PERIOD_MS)

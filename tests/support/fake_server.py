@@ -33,10 +33,11 @@ class FakeLoop:
     def __init__(self, clock: ManualClock) -> None:
         self._clock = clock
         self._soon: list[Callable[[], None]] = []
+        self.fired = 0  # timers
         self.timers: list[FakeTimer] = []
 
     def time(self) -> float:
-        return self._clock.now_us() / 1_000_000
+        return self._clock.monotonic_us() / 1_000_000
 
     def call_soon(self, callback: Callable[[], None]) -> None:
         self._soon.append(callback)
@@ -61,6 +62,7 @@ class FakeLoop:
         self._clock.advance(ms)
         due = [timer for timer in self.timers if timer.when_s <= self.time() and not timer.cancelled]
         self.timers = [timer for timer in self.timers if timer not in due and not timer.cancelled]
+        self.fired += len(due)
         for timer in due:
             timer.callback()
         self.turn()
@@ -202,7 +204,7 @@ class FakeServer:
     """An engine, a turn, and as many clients as a test wants."""
 
     def __init__(self, **directives: str) -> None:
-        self.clock = ManualClock(NOW_MS)
+        self.clock = self.new_clock()
         self.settings = Settings()
         for name, value in directives.items():
             self.settings.set_pairs([(name.replace("_", "-"), value)])
@@ -215,6 +217,10 @@ class FakeServer:
         server_log = ServerLog(self.settings, self.clock)
         loop = cast(asyncio.AbstractEventLoop, self.loop)
         self.turn = Turn(self.engine, self.log_writer, server_log, loop, lambda: self.stops.append("stop"))
+
+    def new_clock(self) -> ManualClock:
+        """The clock of the engine and the loop."""
+        return ManualClock(NOW_MS)
 
     def connect(
         self, peer: object = ("127.0.0.1", 50000), slow: bool = False, local: object = ("127.0.0.1", 6379)

@@ -51,8 +51,6 @@ def _set(ctx: Context, clock: MovableClock, now_ms: int) -> None:
     if clock.is_stopped and now_ms * 1000 < clock.now_us():
         raise ReplyError(_GOES_BACK)
     clock.stop_at(now_ms)
-    policies = ctx.engine.policies
-    policies.loaded_ms = min(policies.loaded_ms, now_ms)
     _tick(ctx, clock, 0)
 
 

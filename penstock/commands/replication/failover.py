@@ -48,7 +48,9 @@ def failover_command(ctx: Context, args: list[bytes]) -> bytes:
         return reply.OK
     wanted = _wanted(args)
     _admit(ctx, wanted)
-    deadline_ms = min(ctx.now_ms + wanted.timeout_ms, arguments.MAX_INT64) if wanted.timeout_ms else NO_DEADLINE
+    deadline_ms = (
+        min(engine.replication.now_ms() + wanted.timeout_ms, arguments.MAX_INT64) if wanted.timeout_ms else NO_DEADLINE
+    )
     failover.begin(engine, wanted.target, deadline_ms, wanted.forced)
     return reply.OK
 

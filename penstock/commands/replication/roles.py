@@ -43,14 +43,14 @@ def info(ctx: Context) -> str:
     master = replication.master
     text = "role:master\r\n" if master is None else "role:slave\r\n"
     if master is not None:
-        fields = _of_master(master, replication, settings, ctx.now_ms)
+        fields = _of_master(master, replication, settings, replication.now_ms())
         text += "".join([f"{name}:{number}\r\n" for name, number in fields])
     text += f"connected_slaves:{len(attached)}\r\n"
     if replication.needed():
         text += f"min_slaves_good_slaves:{replication.good()}\r\n"
     for number, (session, found) in enumerate(attached):
         host, port = replication.place_of(session, found)
-        text += f"slave{number}:{_line(host, port, found, ctx.now_ms)}\r\n"
+        text += f"slave{number}:{_line(host, port, found, replication.now_ms())}\r\n"
     stream = replication.stream
     kept = 0 if stream is None else min(stream.backlog.end - stream.backlog.start, stream.backlog.limit)
     first_offset = 0 if stream is None else stream.backlog.end - kept + 1

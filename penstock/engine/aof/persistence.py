@@ -48,7 +48,7 @@ class Persistence:
         self.last_rewrite_seconds = NEVER
         self.child_started_s = 0
         self.progress = Progress()  # of the child that runs
-        self.measured_s = 0  # when what it copied was measured, in unix seconds
+        self.measured_s = 0  # when what it copied was measured; as `_passed_s`
         self.forks = 0
         self.fork_us = 0  # what the last one took
         self.most_copied = 0  # bytes, by the child that runs
@@ -59,6 +59,10 @@ class Persistence:
         self.saves = SaveState(settings, clock, changes)
 
     # -- what others ask --------------------------------------------------------------------------------------------
+
+    def _passed_s(self) -> int:
+        """Seconds of the time that never jumps."""
+        return self._clock.monotonic_us() // 1_000_000
 
     def appended_units(self) -> int:
         """Units that the log has taken; 0 where there is none."""
@@ -81,21 +85,20 @@ class Persistence:
     def began(self, purpose: str) -> None:
         """A rewriting was started."""
         self.child = purpose
-        self.child_started_s = self._clock.now_us() // 1_000_000
+        self.child_started_s = self._passed_s()
         self.progress = Progress()
         self.measured_s = self.most_copied = 0
 
     def heard(self, progress: Progress) -> None:
         """The child told how far it is."""
         if progress.copied != self.progress.copied or not self.measured_s:
-            self.measured_s = self._clock.now_us() // 1_000_000
+            self.measured_s = self._passed_s()
         self.progress = progress
         self.most_copied = max(self.most_copied, progress.copied)
 
     def ended(self, worked: bool, is_counted: bool = True) -> None:
         """It is over. is_counted: as a success or a failure; a child that was stopped is neither (Redis 8.6.3)."""
-        now_s = self._clock.now_us() // 1_000_000
-        seconds = max(0, now_s - self.child_started_s)
+        seconds = self._passed_s() - self.child_started_s
         self.last_rewrite_seconds = seconds
         self.copied_by_rewrite = self.most_copied
         if is_counted:
@@ -126,8 +129,8 @@ class Persistence:
         """INFO persistence: its lines, each ended by CR LF, in Redis's order (Redis 8.6.3)."""
         now_s = self._clock.now_us() // 1_000_000
         rewriting = self.child == REWRITE
-        running_s = max(0, now_s - self.child_started_s) if rewriting else NEVER
-        measured_s = max(0, now_s - self.measured_s) if self.measured_s else 0
+        running_s = self._passed_s() - self.child_started_s if rewriting else NEVER
+        measured_s = self._passed_s() - self.measured_s if self.measured_s else 0
         saves = self.saves
         enabled = self._settings.yes("appendonly")
         save_status = "ok" if saves.works else "err"
@@ -147,7 +150,7 @@ class Persistence:
             f"rdb_last_save_time:{saves.last_save_s}\r\n"
             f"rdb_last_bgsave_status:{save_status}\r\n"
             f"rdb_last_bgsave_time_sec:{saves.last_seconds}\r\n"
-            f"rdb_current_bgsave_time_sec:{saves.running_seconds(now_s)}\r\n"
+            f"rdb_current_bgsave_time_sec:{saves.running_seconds()}\r\n"
             f"rdb_saves:{saves.saves}\r\n"
             f"rdb_saves_consecutive_failures:{saves.failures}\r\n"
             f"rdb_last_cow_size:{saves.copied_bytes}\r\n"

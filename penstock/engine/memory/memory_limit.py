@@ -61,9 +61,9 @@ class MemoryLimit:
 
     def read(self) -> int:
         """Bytes in use, read now."""
-        began_us = self._clock.now_us()
+        began_us = self._clock.monotonic_us()
         self.used, self.resident = self.reading()
-        ended_us = self._clock.now_us()
+        ended_us = self._clock.monotonic_us()
         self._soonest_us = ended_us + (ended_us - began_us) * SHARE_OF_TIME
         self._next_us = max(ended_us + READ_EVERY_US, self._soonest_us)
         self._received = self._statistics.input_bytes
@@ -72,7 +72,7 @@ class MemoryLimit:
     def excess(self) -> int:
         """Bytes over the limit, by estimate; not above 0: there is room."""
         came = self._statistics.input_bytes - self._received
-        now_us = self._clock.now_us()
+        now_us = self._clock.monotonic_us()
         if now_us >= self._next_us or (came > MUCH and now_us >= self._soonest_us):
             self.read()
             came = 0
@@ -93,7 +93,7 @@ class MemoryLimit:
         if freed >= excess or goes_on:
             self.is_due = freed < excess
             return False
-        if self._clock.now_us() < self._soonest_us:
+        if self._clock.monotonic_us() < self._soonest_us:
             return True
         self.read()  # before a refusal: keys may have been deleted since the last reading
         return self.excess() > 0

@@ -16,10 +16,10 @@ class TickBudget:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._until_us = clock.now_us() + MOST_US
+        self._until_us = clock.monotonic_us() + MOST_US
         self.looks = MOST_LOOKS
         self.moves = MOST_MOVES
 
     def is_over(self) -> bool:
         """Whether the rest is to wait for the next tick. O(1), but reads the clock."""
-        return self.looks <= 0 or self.moves <= 0 or self._clock.now_us() >= self._until_us
+        return self.looks <= 0 or self.moves <= 0 or self._clock.monotonic_us() >= self._until_us

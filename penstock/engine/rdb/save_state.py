@@ -16,7 +16,7 @@ CANNOT_SAVE: Final = (
 
 
 class SaveState:
-    """The state of one engine's RDB file. Times are unix seconds.
+    """The state of one engine's RDB file. `last_save_s` is unix time; what lasts is told by the clock that never jumps.
 
     `save` writes the file at once, `begin` by a child process; `load` reads it again: the first argument says whether
     the keyspace is emptied before, the second whether keys of the file replace others. Each answers why not, or "".
@@ -27,6 +27,7 @@ class SaveState:
         """all_changes: the number of changes since the start."""
         self._settings = settings
         self._all_changes = all_changes
+        self._clock = clock
         self.save: Callable[[], str] | None = None
         self.begin: Callable[[], str] | None = None
         self.load: Callable[[bool, bool], str] | None = None
@@ -36,7 +37,8 @@ class SaveState:
         self.failures = 0  # of those in the background, since the last success
         self.runs = False  # a child saves
         self.scheduled = False
-        self.began_s = 0
+        self._began_s = 0
+        self._saved_s = self._passed_s()  # the last save that worked, or the start
         self.last_seconds = NEVER
         self.copied_bytes = 0  # by the last child
         self._saved_changes = 0  # changes that the last file has
@@ -46,22 +48,34 @@ class SaveState:
         """Changes since the last save."""
         return self._all_changes() - self._saved_changes
 
-    def began(self, now_s: int) -> None:
+    def _passed_s(self) -> int:
+        return self._clock.monotonic_us() // 1_000_000
+
+    def seconds_since_begin(self) -> int:
+        """Since the last save, be it over, began."""
+        return self._passed_s() - self._began_s
+
+    def seconds_since_save(self) -> int:
+        """Since the last save that worked, or the start."""
+        return self._passed_s() - self._saved_s
+
+    def began(self) -> None:
         """A child saves, or whoever asked waits for the save."""
         self.runs = True
         self.scheduled = False
-        self.began_s = now_s
+        self._began_s = self._passed_s()
         self._changes_at_begin = self._all_changes()
 
-    def ended(self, now_s: int, worked: bool, in_background: bool) -> None:
+    def ended(self, worked: bool, in_background: bool) -> None:
         """It is over; `worked`: the file is there, and safe."""
         self.runs = False
         if in_background:
-            self.last_seconds = max(0, now_s - self.began_s)
+            self.last_seconds = self.seconds_since_begin()
             self.works = worked
         if worked:
             self.works = True
-            self.last_save_s = now_s
+            self.last_save_s = self._clock.now_us() // 1_000_000
+            self._saved_s = self._passed_s()
             self.saves += 1
             self.failures = 0
             self._saved_changes = self._changes_at_begin
@@ -91,5 +105,5 @@ class SaveState:
         numbers = [int(word) for word in self._settings.text("save").split()]
         return list(zip(numbers[::2], numbers[1::2], strict=True))
 
-    def running_seconds(self, now_s: int) -> int:
-        return max(0, now_s - self.began_s) if self.runs else NEVER
+    def running_seconds(self) -> int:
+        return self.seconds_since_begin() if self.runs else NEVER

@@ -103,7 +103,8 @@ class Replication:
         settings.watch("repl-backlog-size", self._resize)
 
     def now_ms(self) -> int:
-        return self._clock.now_us() // 1000
+        """A time that never jumps: for how long links are up or silent, and until when a failover waits."""
+        return self._clock.monotonic_us() // 1000
 
     # -- the stream -------------------------------------------------------------------------------------------------
 

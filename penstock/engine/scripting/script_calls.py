@@ -41,6 +41,10 @@ class OwnRequests:
         """The time, in unix us."""
         raise NotImplementedError
 
+    def monotonic_us(self) -> int:
+        """As the clock's."""
+        raise NotImplementedError
+
     def named_row(self, request: list[bytes]) -> Row:
         """The row that a request names, whatever its arity, else a refusal."""
         raise NotImplementedError
@@ -110,7 +114,7 @@ class Calls:
         self.may_exceed = False  # maxmemory: the script has the flag allow-oom
         self.is_stale = False  # the server is a replica that has lost its master
         self._stop_text = KILLED
-        self.stop_at_us = 0  # when a script that nobody can kill is stopped; 0: never
+        self.stop_at_us = 0  # monotonic: when a script that nobody can kill is stopped; 0: never
         self.give_back: Callable[[], None] | None = None
         self.server_log: Callable[[int, str], None] | None = None  # takes what scripts log, by level
 
@@ -147,12 +151,12 @@ class Calls:
     def begin_load(self, limit_ms: int) -> None:
         """The code of a library begins to run, which must be over after so long."""
         self.killed = self.wrote = self.in_place = False
-        self.stop_at_us = self._requests.now_us() + limit_ms * 1000
+        self.stop_at_us = self._requests.monotonic_us() + limit_ms * 1000
         self._stop_text = LOAD_TIMEOUT
 
     def why_stop(self) -> bytes | None:
         """Asked by the watched script itself, every now and then: the error to end with."""
-        if self.stop_at_us and not self.wrote and self._requests.now_us() >= self.stop_at_us:
+        if self.stop_at_us and not self.wrote and self._requests.monotonic_us() >= self.stop_at_us:
             self.killed = True
         return self._stop_text if self.killed else None
 

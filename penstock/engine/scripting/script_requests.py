@@ -35,6 +35,9 @@ class ScriptRequests(OwnRequests):
     def now_us(self) -> int:
         return self._engine.now_us()
 
+    def monotonic_us(self) -> int:
+        return self._engine.clock.monotonic_us()
+
     def named_row(self, request: list[bytes]) -> Row:
         return self._engine.named_row(request)
 

@@ -276,7 +276,7 @@ class Scripts:
 
     def _watch(self, ctx: Context, name: bytes, is_function: bool, job: Callable[[], bytes]) -> bytes:
         """Run what may last. Where nobody could kill it, it is stopped when the server would be busy."""
-        running = Running(name, ctx.args, ctx.engine.clock.now_us(), is_function)
+        running = Running(name, ctx.args, ctx.engine.clock.monotonic_us(), is_function)
         threshold_ms = ctx.engine.settings.number("busy-reply-threshold")
         runner = self._runner
         if runner is None or ctx.session.privileged or threshold_ms <= 0:

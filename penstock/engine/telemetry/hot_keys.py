@@ -61,6 +61,14 @@ class HotKeys:
             self._stopped_ms = now_ms
             self._cpu_after = CpuTimes()
 
+    def move(self, by_ms: int) -> None:
+        """Unix time has jumped: it collects as long as it would have."""
+        self.started_ms += by_ms
+        if self._ends_ms:
+            self._ends_ms += by_ms
+        if self._stopped_ms:
+            self._stopped_ms += by_ms
+
     def took_ms(self, now_ms: int) -> int:
         """How long it has collected."""
         return (self._stopped_ms or now_ms) - self.started_ms

@@ -283,6 +283,14 @@ class Blocking:
 
     # -- time -------------------------------------------------------------------------------------------------------
 
+    def move_deadlines(self, by_ms: int) -> None:
+        """Unix time has jumped: nobody waits longer or shorter by that."""
+        for blocked in self.blocked:
+            if blocked.deadline_ms:
+                blocked.deadline_ms = max(blocked.deadline_ms + by_ms, 1)
+        # The order stays. What is no longer blocked stays until it is seen.
+        self._deadlines = [(max(due_ms + by_ms, 1), serial, blocked) for due_ms, serial, blocked in self._deadlines]
+
     def claimable_at(self, blocked: BlockedRequest, when_ms: int) -> None:
         """Look again at a CLAIM reader's keys at a time; 0: nothing to wait for."""
         blocked.claimable_ms = when_ms

@@ -87,15 +87,15 @@ class AofRewrite:
                 self._swapping.add_done_callback(self._keeper.call_back())
         elif problem is not None:
             self._end(problem, pid)
-        elif self._keeper.now_ms() - self._told_ms >= PROGRESS_EVERY_MS:
-            self._told_ms = self._keeper.now_ms()
+        elif self._keeper.passed_ms() - self._told_ms >= PROGRESS_EVERY_MS:
+            self._told_ms = self._keeper.passed_ms()
             progress = self.process.progress
             rate = progress.written / max(self._told_ms - self._tried_ms, 1) / 1000
             self._tell(f"Rewriting the log: {100 * progress.share:.0f}%, {rate:.1f} MB a second.")
 
     def _is_time(self, log: AppendLog) -> bool:
         """Whether the log grew enough, or can only go on with a new base file."""
-        since_ms = self._keeper.now_ms() - self._tried_ms
+        since_ms = self._keeper.passed_ms() - self._tried_ms
         failures = self._state.rewrite_failures
         if log.held:
             return not failures or since_ms >= min(RETRY_MS << min(failures, 6), LONGEST_RETRY_MS)
@@ -130,14 +130,14 @@ class AofRewrite:
                 return
         self._synced_ahead = False
         engine.wanted_rewrite = False
-        self._tried_ms = self._told_ms = log_writer.now_ms()
+        self._tried_ms = self._told_ms = log_writer.passed_ms()
         state.began(state.child)
         try:
             log = self._move_on()
-            began_us = engine.clock.now_us()
+            began_us = engine.clock.monotonic_us()
             self.process.start(log.directory.path, log_writer.now_ms())
             state.forks += 1
-            state.fork_us = max(engine.clock.now_us() - began_us, 0)
+            state.fork_us = engine.clock.monotonic_us() - began_us
             self._tell(f"Rewriting the log: process {self.process.pid} writes a new base file.")
         except (OSError, UsageError) as failure:
             self._end(str(failure), 0)
@@ -188,7 +188,7 @@ class AofRewrite:
                 self._refuse_without_base()
         else:
             assert log is not None, "a base was written for a log"
-            spent_s = (log_writer.now_ms() - self._tried_ms) / 1000
+            spent_s = (log_writer.passed_ms() - self._tried_ms) / 1000
             self._tell(
                 f"The log has been rewritten in {spent_s:.1f} seconds: its base has {log.base_size} bytes;"
                 f" {copied / 1048576:.1f} MiB of memory were copied meanwhile."

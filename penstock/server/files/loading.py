@@ -62,12 +62,12 @@ def _snapshot(replay: Replay, disk: Disk, path: str) -> Iterator[tuple[int, int]
 def _told(engine: Engine, replay: Replay, loading: Iterator[tuple[int, int]]) -> Iterator[tuple[int, int]]:
     """The same steps; INFO and a person are told of them."""
     state, clock, tell = engine.persistence, engine.clock, replay.tell
-    began_ms = told_ms = clock.now_us() // 1000
-    state.loading_started_s = began_ms // 1000
+    began_ms = told_ms = clock.monotonic_us() // 1000
+    state.loading_started_s = clock.now_us() // 1_000_000
     replay.begin()
     for state.loading_done, state.loading_total in loading:
         yield state.loading_done, state.loading_total
-        now_ms = clock.now_us() // 1000
+        now_ms = clock.monotonic_us() // 1000
         if now_ms - told_ms >= PROGRESS_EVERY_MS:
             told_ms = now_ms
             tell(progress(state.loading_done, state.loading_total, replay, now_ms - began_ms))
@@ -82,7 +82,7 @@ def _told(engine: Engine, replay: Replay, loading: Iterator[tuple[int, int]]) ->
         tell(f"{replay.refused} lines of the log were refused and ignored.")
     if asleep := policy_notes.sleeping(engine):
         tell(asleep)
-    spent_s = (clock.now_us() // 1000 - began_ms) / 1000
+    spent_s = (clock.monotonic_us() // 1000 - began_ms) / 1000
     tell(f"Loaded {state.keys_loaded} keys from {source_of(replay)} in {spent_s:.3f} seconds.")
 
 

@@ -192,7 +192,7 @@ class Reporter:
     def report(self, at_end: bool = False) -> None:
         """To be called after each piece that was written. ServerEndedError if the server has ended."""
         self.parent.check()
-        now_us = self._clock.now_us()
+        now_us = self._clock.monotonic_us()
         if not at_end and 0 <= now_us - self._reported_us < REPORT_EVERY_US:
             return
         self._reported_us = now_us

@@ -142,7 +142,7 @@ class Snapshots:
         """Write the file now, while everybody waits; why that failed, or ""."""
         self.stop()
         now_ms = self._now_ms()
-        self._state.began(now_ms // 1000)
+        self._state.began()
         temporary = f"{self._settings.text('dir')}/{TEMPORARY.format(os.getpid())}"
         snapshot = rdb_saving.snapshot_of(self._engine.keyspace, self._settings, now_ms)
         problem = ""
@@ -167,13 +167,13 @@ class Snapshots:
             file.close()
 
     def _ended(self, problem: str, in_background: bool) -> None:
-        state, now_s = self._state, self._now_ms() // 1000
-        state.ended(now_s, not problem, in_background)
+        state = self._state
+        state.ended(not problem, in_background)
         if problem:
             self._tell(f"The RDB file could not be saved: {problem}.")
         else:
             size = self._disk.size(self._path)
-            self._tell(f"Saved {self._path} in {max(0, now_s - state.began_s)} seconds: {size} bytes.")
+            self._tell(f"Saved {self._path} in {state.seconds_since_begin()} seconds: {size} bytes.")
             note = rdb_saving.note_of(self._disk.read(self._path, 0, HEADER_BYTES), self._settings)
             if note:
                 self._tell(note)
@@ -192,7 +192,7 @@ class Snapshots:
     def begin(self) -> str:
         """Have a child write the file; why there can be none, or ""."""
         now_ms = self._now_ms()
-        self._state.began(now_ms // 1000)
+        self._state.began()
         try:
             self._hold()
             self.child.kept = (self._lock.fd,) if isinstance(self._lock, SystemFile) else ()
@@ -225,13 +225,13 @@ class Snapshots:
         return not (engine.loading or engine.busy or engine.persistence.child)
 
     def _is_due(self) -> bool:
-        state, now_s = self._state, self._now_ms() // 1000
+        state = self._state
         if state.scheduled:
             return True
         changes = state.changes()
-        if not changes or (not state.works and now_s - state.began_s <= RETRY_S):
+        if not changes or (not state.works and state.seconds_since_begin() <= RETRY_S):
             return False
-        since_s = now_s - state.last_save_s
+        since_s = state.seconds_since_save()
         return any(changes >= most and since_s > seconds for seconds, most in state.points())
 
     def stop(self) -> None:

@@ -91,7 +91,7 @@ class Targets:
             target.link.close()
             return refused[:1] * len(requests)
         target.db_index = db_index
-        target.used_ms = self._clock.now_us() // 1000
+        target.used_ms = self._clock.monotonic_us() // 1000
         self._targets[place] = target
         return answers[len(before) :]
 
@@ -117,7 +117,7 @@ class Targets:
 
     def cron(self) -> None:
         """Close what was not used for ten seconds."""
-        now_ms = self._clock.now_us() // 1000
+        now_ms = self._clock.monotonic_us() // 1000
         for place, target in list(self._targets.items()):
             if now_ms - target.used_ms > KEPT_MS:
                 target.link.close()

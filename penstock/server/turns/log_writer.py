@@ -142,6 +142,10 @@ class AofWriter:
     def now_ms(self) -> int:
         return self.engine.clock.now_us() // 1000
 
+    def passed_ms(self) -> int:
+        """A time that never jumps, for whatever lasts."""
+        return self.engine.clock.monotonic_us() // 1000
+
     def _heed(self) -> None:
         """Read the settings that every write needs."""
         self._annotates = self.settings.yes("aof-timestamp-enabled")
@@ -170,7 +174,7 @@ class AofWriter:
             finish(True)
         elif self._waiting or self._sync_lasts():
             if not self._waiting:
-                self._waits_since_ms = self.now_ms()
+                self._waits_since_ms = self.passed_ms()
             self._waiting.append(finish)
             self._flush()
         else:
@@ -194,7 +198,7 @@ class AofWriter:
 
     def _sync_lasts(self) -> bool:
         """Whether a sync in progress has taken so long that turns wait for it."""
-        return self.syncing.sync is not None and self.now_ms() - self.syncing.began_ms >= LONGEST_SYNC_MS
+        return self.syncing.sync is not None and self.passed_ms() - self.syncing.began_ms >= LONGEST_SYNC_MS
 
     def _flush(self) -> None:
         """Write what is buffered, and end the turns that waited for it, unless they must wait on."""
@@ -203,7 +207,7 @@ class AofWriter:
         if self._awaits_base(log):
             return
         if not log.held and self._sync_lasts():
-            if self.now_ms() - self._waits_since_ms < LONGEST_WAIT_MS:
+            if self.passed_ms() - self._waits_since_ms < LONGEST_WAIT_MS:
                 return
             self.state.delayed_syncs += 1
         self._end_turns(not log.held and self.write(log))
@@ -263,7 +267,7 @@ class AofWriter:
             self.tell(f"The log cannot be written: {why}. Writers are refused until it can." + self._kept_text())
         self.engine.trouble = b"MISCONF Errors writing to the AOF file: " + (why or "").encode()
         self.state.writes_ok = False
-        self._tried_ms = self.now_ms()
+        self._tried_ms = self.passed_ms()
 
     def _kept_text(self) -> str:
         """What became of the changes that the log has not got, as a sentence; "" if there are none."""
@@ -307,7 +311,7 @@ class AofWriter:
         if log is not None:
             if self._waiting:
                 self._flush()
-            if self.engine.trouble is not None and not log.held and self.now_ms() - self._tried_ms >= RETRY_MS:
+            if self.engine.trouble is not None and not log.held and self.passed_ms() - self._tried_ms >= RETRY_MS:
                 self._try_again(log)
             elif log.buffered and not self._waiting and self.engine.trouble is None:
                 self.write(log)
@@ -319,12 +323,12 @@ class AofWriter:
 
     def try_now(self) -> None:
         """While writers are refused: try at once, not only when the next attempt is due."""
-        self._tried_ms = self.now_ms() - RETRY_MS
+        self._tried_ms = self.passed_ms() - RETRY_MS
         self.cron()
 
     def _try_again(self, log: AppendLog) -> None:
         """While writers are refused: try to write, and to sync if the sync failed; recover if that works."""
-        self._tried_ms = self.now_ms()
+        self._tried_ms = self.passed_ms()
         if not self.write(log) or log.needs_room:
             return
         if not self._owes_sync or log.synced == log.written:
@@ -339,14 +343,14 @@ class AofWriter:
             return
         if self.settings.yes("no-appendfsync-on-rewrite") and self.aof_rewrite.process.pid:
             return
-        elapsed_ms = self.now_ms() - self.syncing.began_ms
+        elapsed_ms = self.passed_ms() - self.syncing.began_ms
         if log.synced < log.written and not 0 <= elapsed_ms < SYNC_EVERY_MS:
             self.begin_sync(log)
 
     def begin_sync(self, log: AppendLog) -> bool:
         """Sync in a thread. False if all is synced, or if no thread could be started: then writers are refused."""
         try:
-            self.state.sync_runs = self.syncing.begin(log, self.now_ms(), self.call_back())
+            self.state.sync_runs = self.syncing.begin(log, self.passed_ms(), self.call_back())
         except (RuntimeError, MemoryError) as failure:
             self._owe_sync(failure)
             return False
