@@ -40,7 +40,7 @@ from penstock.engine.table.command_lookup import CommandLookup, with_arity
 from penstock.engine.table.command_table import REPLY_BYTES, BatchHandler, Command, command_of
 from penstock.engine.table.row import Row
 from penstock.engine.telemetry.slow_requests import SlowRequests
-from penstock.engine.waiting import clock_jumps, pausing
+from penstock.engine.waiting import clock_following, pausing
 from penstock.engine.waiting.blocked_request import BlockedRequest
 from penstock.engine.waiting.blocking import SERVED_AT_ONCE
 from penstock.errors import ReplyError
@@ -261,7 +261,7 @@ class Engine(EngineState):
             if not is_blocked:
                 usec = ended_us - began_us
                 if usec < 0 or usec >= self._slow.from_us:
-                    usec = clock_jumps.settled(self, usec)
+                    usec = clock_following.settled(self, usec)
                 if ctx.attempt is None:
                     session.handled += 1
                 self.statistics.ran(row, usec, failure, is_counted)
@@ -550,7 +550,7 @@ class Engine(EngineState):
     def tick(self) -> None:
         if self.busy:
             return
-        clock_jumps.follow(self)
+        clock_following.follow(self)
         now_us = self.clock.now_us()
         now_ms = now_us // 1000
         if self.paused_until_ms and now_ms >= self.paused_until_ms:

@@ -12,6 +12,8 @@ from penstock.clock import ManualClock
 from penstock.engine.memory.memory_limit import READ_EVERY_US
 from penstock.engine.replication import master as links
 from penstock.engine.replication.master import Master
+from penstock.protocol import reply
+from penstock.storage.aof.append_log import LEAST_ROOM
 from tests.support.clock import NOW_MS
 from tests.support.fake_server import Client
 from tests.support.seeds import seeds
@@ -20,6 +22,7 @@ from tests.support.whole_server import PERIOD_MS, WholeServer
 HOUR_MS = 3_600_000
 JUMPS = {"back": -2 * HOUR_MS, "on": 2 * HOUR_MS}
 FULL = 0  # bytes that the disk still takes
+LARGER_THAN_RESERVED = b"x" * LEAST_ROOM
 SLACK_MS = 200  # jumps below a tenth of a second are not told from how NTP adjusts a clock
 
 jumps = pytest.mark.parametrize("jump_ms", JUMPS.values(), ids=JUMPS)
@@ -32,8 +35,9 @@ def server() -> WholeServer:
 
 @jumps
 def test_writers_are_let_in_a_second_after_the_disk_has_room_again(server: WholeServer, jump_ms: int) -> None:
+    server.asks(server.client, "CONFIG SET appendfsync everysec")
     server.disk.room = FULL
-    server.client.says(b"SET a 1\r\n")
+    server.client.says(set_request(LARGER_THAN_RESERVED))
     assert server.client.says(b"SET a 2\r\n").startswith(b"-MISCONF")
     server.disk.room = None
 
@@ -214,6 +218,10 @@ def test_leases_end_after_the_start_also_where_the_clock_was_set_back(server: Wh
     assert b"1-0" in server.other.says(b"XREADGROUP GROUP g bob STREAMS s >\r\n")
 
 
+def set_request(value: bytes) -> bytes:
+    return reply.bulks([b"SET", b"k", value])
+
+
 def waits(server: WholeServer, client: Client, chance: random.Random) -> int:
     """A request that waits for up to some seconds: until when, by the time that never jumps."""
     most_ms = chance.randrange(1000, 20_000)
@@ -230,8 +238,9 @@ def test_nothing_stalls_ends_early_or_spins_whatever_the_clock_does(seed: int) -
     for number in range(80):
         if chance.random() < 0.3:
             server.clock.jump(chance.choice([-1, 1]) * chance.choice([50, 500, 5000, HOUR_MS, 40 * HOUR_MS]))
-        server.disk.room = FULL if chance.random() < 0.1 else None
-        server.asks(server.other, f"SET k {number}")
+        is_full = chance.random() < 0.1
+        server.disk.room = FULL if is_full else None
+        server.other.says(set_request(LARGER_THAN_RESERVED if is_full else b"%d" % number))
         fired = server.loop.fired
         server.passes(chance.choice([100, 700, 2200]))
         assert server.loop.fired - fired < 60, "it spins"
