@@ -35,7 +35,8 @@ class Directive(NamedTuple):
     """One row. `about` describes the directive; `alias` is an older name for it.
 
     immutable: cannot change while the server runs. protected: CONFIG SET needs enable-protected-configs. hidden: CONFIG
-    GET shows it only by its exact name, not by a pattern.
+    GET shows it only by its exact name, not by a pattern. secret: MONITOR, SLOWLOG and the list of processes do not
+    show its value.
     """
 
     name: str
@@ -46,6 +47,7 @@ class Directive(NamedTuple):
     immutable: bool = False
     protected: bool = False
     hidden: bool = False
+    secret: bool = False
 
 
 USED: Final = (
@@ -84,10 +86,10 @@ USED: Final = (
     Directive("tls-port", "0", Number(0, 65535), "TCP port for TLS; 0 for none."),
     Directive("tls-cert-file", "", FilePath(), "The server's certificate (PEM), and those that lead to its authority."),
     Directive("tls-key-file", "", FilePath(), "The certificate's private key (PEM)."),
-    Directive("tls-key-file-pass", "", Text(), "The key's password."),
+    Directive("tls-key-file-pass", "", Text(), "The key's password.", secret=True),
     Directive("tls-client-cert-file", "", FilePath(), "Certificate for the link to a master, if it is another one."),
     Directive("tls-client-key-file", "", FilePath(), "That certificate's private key."),
-    Directive("tls-client-key-file-pass", "", Text(), "The key's password."),
+    Directive("tls-client-key-file-pass", "", Text(), "The key's password.", secret=True),
     Directive("tls-replication", "no", YesNo(), "Use TLS for the link to a master."),
     Directive("tls-cluster", "no", YesNo(), "Use TLS for MIGRATE; there is no cluster bus."),
     Directive("tls-dh-params-file", "", FilePath(), "Diffie-Hellman parameters for TLS 1.2."),
@@ -106,7 +108,7 @@ USED: Final = (
     Directive("tls-prefer-server-ciphers", "no", YesNo(), "Prefer the server's order of ciphers."),
     Directive("tls-session-caching", "yes", YesNo(), "Let clients continue TLS sessions."),
     # Access
-    Directive("requirepass", "", Text(), "Password of the default user; if empty, none is needed."),
+    Directive("requirepass", "", Text(), "Password of the default user; if empty, none is needed.", secret=True),
     Directive(
         "enable-protected-configs",
         "no",
@@ -300,7 +302,9 @@ USED: Final = (
         "metrics-port", "0", Number(0, 65535), "Port for Prometheus's scrapes over HTTP; 0 for none.", immutable=True
     ),
     Directive("metrics-bind", "127.0.0.1", Text(), "Address that metrics-port listens on.", immutable=True),
-    Directive("metrics-password", "", Text(), "Password that a scrape must have; if empty, none is needed."),
+    Directive(
+        "metrics-password", "", Text(), "Password that a scrape must have; if empty, none is needed.", secret=True
+    ),
     Directive("metrics-streams", "*", Text(), "Pattern of the streams that the metrics show one by one."),
     Directive("metrics-max-streams", "500", Number(0, INT), "Maximum number of them; the oldest keys come first."),
     Directive("console-port", "0", Number(0, 65535), "Port of the console over HTTP; 0 for none.", immutable=True),
@@ -365,8 +369,8 @@ USED: Final = (
     ),
     # Replication
     Directive("replicaof", "", MasterAddress(), "Host and port of the master.", alias="slaveof", immutable=True),
-    Directive("masterauth", "", Text(), "The master's password."),
-    Directive("masteruser", "", Text(), "User name at the master."),
+    Directive("masterauth", "", Text(), "The master's password.", secret=True),
+    Directive("masteruser", "", Text(), "User name at the master.", secret=True),
     Directive(
         "replica-serve-stale-data",
         "yes",
@@ -415,3 +419,5 @@ USED: Final = (
         alias="min-slaves-max-lag",
     ),
 )
+
+SECRETS: Final = frozenset(directive.name.encode() for directive in USED if directive.secret)

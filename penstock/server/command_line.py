@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from penstock.engine.telemetry.redaction import SECRET_DIRECTIVES
+from penstock.config.directives import SECRETS
 
 HIDDEN: Final = b"***"  # short: the words must fit into the memory of the originals
 LINES_TO_HIDE: Final = frozenset({b"user", b"rename-command"})  # all words of these directives are hidden
@@ -53,7 +53,7 @@ def without_secrets(words: Sequence[bytes]) -> list[bytes]:
         elif word.startswith(b"--") and len(word) > 2:
             flag, blank, value = word.partition(b" ")  # a directive and its value may be one word
             name = flag[2:].lower()
-            is_secret = name in SECRET_DIRECTIVES
+            is_secret = name in SECRETS
             hides_all = name in LINES_TO_HIDE
             hides_one = is_secret and not value
             shown.append(flag + blank + HIDDEN if value and (is_secret or hides_all) else word)

@@ -3,7 +3,7 @@
 from typing import Final
 
 from penstock.commands.common.help import help_reply
-from penstock.config import config_file
+from penstock.config import config_file, directives
 from penstock.config.settings import Settings
 from penstock.engine import protected_commands, refusals
 from penstock.engine.context import Context
@@ -60,7 +60,7 @@ def _without_secrets(request: list[bytes]) -> list[bytes]:
     is_pairs = len(request) % 2 == 0
     return [
         redaction.HIDDEN
-        if at >= 3 and (at % 2 or not is_pairs) and request[at - 1].lower() in redaction.SECRET_DIRECTIVES
+        if at >= 3 and (at % 2 or not is_pairs) and request[at - 1].lower() in directives.SECRETS
         else word
         for at, word in enumerate(request)
     ]

@@ -9,10 +9,6 @@ from typing import Final
 from penstock.engine.table.row import Row
 
 HIDDEN: Final = b"(redacted)"
-SECRET_DIRECTIVES: Final = frozenset({
-    b"requirepass", b"masterauth", b"masteruser", b"tls-key-file-pass", b"tls-client-key-file-pass",
-    b"metrics-password",
-})  # fmt: skip
 AUTH_OPTIONS: Final = (b"AUTH", b"AUTH2")
 
 
