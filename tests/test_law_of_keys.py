@@ -18,7 +18,6 @@ from penstock.commands.keys import digests
 from penstock.engine.cluster.hash_slots import slot_of
 from penstock.engine.engine import Engine
 from penstock.engine.memory.recency import uses_of
-from penstock.engine.migrating import Migrator
 from penstock.engine.session import Session
 from penstock.engine.table import key_specs
 from penstock.engine.table.row import Row
@@ -48,7 +47,7 @@ TYPES: Final = {
 }  # fmt: skip
 
 
-class Target(Migrator):
+class Target:
     """Takes every key that MIGRATE sends."""
 
     def ask(

@@ -5,104 +5,96 @@ import shlex
 
 import pytest
 
-from penstock.clock import ManualClock
-from penstock.engine.engine import Engine
-from penstock.engine.session import Endpoints, Link
+from penstock.server.connections.connection import Connection
 from tests.support.blocking_requests import SETUP, TAKE_NOTHING, WAITING, Waiting
 from tests.support.dialogue import NO_REPLY, Dialogue
-from tests.support.engines import make_engine
+from tests.support.fake_server import FakeServer, FakeTransport
 from tests.support.seeds import seeds
 
 CASES = [pytest.param(case, id=name) for name, case in WAITING.items()]
 
 
-class Peer(Link):
+class Peer(FakeTransport):
     """The other end of a session: there or not, and how often that was asked."""
 
-    __slots__ = ("asked", "is_there")
-
     def __init__(self) -> None:
+        super().__init__()
         self.is_there = True
-        self.asked = 0
+        self.questions = 0
 
-    def endpoints(self) -> Endpoints:
-        return Endpoints("127.0.0.1:50000", "127.0.0.1:6379")
-
-    def has_peer(self) -> bool:
-        self.asked += 1
-        return self.is_there
+    def is_closing(self) -> bool:
+        self.questions += 1
+        return not self.is_there
 
 
 class Client(Dialogue):
-    """A dialogue whose session has a link."""
+    """A dialogue whose session has a connection to a peer."""
 
-    def __init__(self, engine: Engine) -> None:
-        super().__init__(engine)
-        self.peer = self.session.link = Peer()
+    def __init__(self, server: FakeServer) -> None:
+        super().__init__(server.engine)
+        self.peer = Peer()
+        connection = Connection(server.turn)
+        connection.connection_made(self.peer)
+        self.session.link = connection
 
     def received(self) -> bytes:
         """What the session was sent while it waited."""
         return b"".join(answer for session, answer in self.engine.outgoing if session is self.session)
 
 
-def blocked(engine: Engine, line: str, count: int) -> list[Client]:
-    clients = [Client(engine) for _ in range(count)]
+def blocked(server: FakeServer, line: str, count: int) -> list[Client]:
+    clients = [Client(server) for _ in range(count)]
     for client in clients:
         assert client(line) == NO_REPLY
     return clients
 
 
 @pytest.fixture
-def clock() -> ManualClock:
-    return ManualClock(1_000_000)
+def server() -> FakeServer:
+    return FakeServer()
 
 
-@pytest.fixture
-def engine(clock: ManualClock) -> Engine:
-    return make_engine(clock)
-
-
-def test_every_command_that_waits_is_tried_here(engine: Engine) -> None:
-    waits = {row.name for row in engine.rows.values() if "blocking" in row.flags}
+def test_every_command_that_waits_is_tried_here(server: FakeServer) -> None:
+    waits = {row.name for row in server.engine.rows.values() if "blocking" in row.flags}
 
     assert waits == set(WAITING) | TAKE_NOTHING
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_an_element_goes_to_the_next_client_that_is_there(engine: Engine, case: Waiting) -> None:
-    pusher = Client(engine)
+def test_an_element_goes_to_the_next_client_that_is_there(server: FakeServer, case: Waiting) -> None:
+    pusher = Client(server)
     pusher(case.setup)
-    gone, there, behind = blocked(engine, case.request, 3)
+    gone, there, behind = blocked(server, case.request, 3)
     gone.peer.is_there = False
 
     pusher(case.push(1))
 
     assert [client.received() for client in (gone, there, behind)] == [b"", case.answer(1), b""]
-    assert [client.peer.asked for client in (gone, there, behind)] == [1, 1, 0]
+    assert [client.peer.questions for client in (gone, there, behind)] == [1, 1, 0]
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_an_element_stays_where_all_clients_have_gone(engine: Engine, case: Waiting) -> None:
-    pusher = Client(engine)
+def test_an_element_stays_where_all_clients_have_gone(server: FakeServer, case: Waiting) -> None:
+    pusher = Client(server)
     pusher(case.setup)
-    gone = blocked(engine, case.request, 3)
+    gone = blocked(server, case.request, 3)
     for client in gone:
         client.peer.is_there = False
 
     pusher(case.push(1))
 
-    assert engine.outgoing == []
-    assert Client(engine).words(*map(str.encode, shlex.split(case.request))) == case.answer(1)
+    assert server.engine.outgoing == []
+    assert Client(server).words(*map(str.encode, shlex.split(case.request))) == case.answer(1)
 
 
 @pytest.mark.parametrize("seed", seeds(quick=10, full=400))
 def test_elements_go_in_order_to_the_clients_that_are_there(seed: int) -> None:
     chance = random.Random(seed)
     case = chance.choice(list(WAITING.values()))
-    engine = make_engine()
-    pusher = Client(engine)
+    server = FakeServer()
+    pusher = Client(server)
     pusher(case.setup)
-    clients = blocked(engine, case.request, chance.randint(1, 12))
+    clients = blocked(server, case.request, chance.randint(1, 12))
     for client in clients:
         client.peer.is_there = chance.random() < 0.5
     there = [client for client in clients if client.peer.is_there]
@@ -112,64 +104,64 @@ def test_elements_go_in_order_to_the_clients_that_are_there(seed: int) -> None:
         pusher(case.push(number))
 
     assert [client.received() for client in there[:pushed]] == [case.answer(n + 1) for n in range(len(there[:pushed]))]
-    assert len(engine.outgoing) == min(len(there), pushed)
-    assert {client.peer.asked for client in clients} <= {0, 1}
+    assert len(server.engine.outgoing) == min(len(there), pushed)
+    assert {client.peer.questions for client in clients} <= {0, 1}
 
 
 @pytest.mark.parametrize("name", ["BLPOP", "BZPOPMIN", "XREADGROUP"])
-def test_one_of_ten_thousand_waiting_clients_is_woken_by_asking_that_one_alone(engine: Engine, name: str) -> None:
+def test_one_of_ten_thousand_waiting_clients_is_woken_by_asking_that_one_alone(server: FakeServer, name: str) -> None:
     case = WAITING[name]
-    pusher = Client(engine)
+    pusher = Client(server)
     pusher(case.setup)
-    clients = blocked(engine, case.request, 10_000)
+    clients = blocked(server, case.request, 10_000)
 
     pusher(case.push(1))
 
     assert clients[0].received() == case.answer(1)
-    assert sum(client.peer.asked for client in clients) == 1
+    assert sum(client.peer.questions for client in clients) == 1
 
 
-def test_a_reader_that_takes_nothing_from_others_is_not_asked(engine: Engine) -> None:
-    (reader,) = blocked(engine, "XREAD BLOCK 0 STREAMS queue $", 1)
+def test_a_reader_that_takes_nothing_from_others_is_not_asked(server: FakeServer) -> None:
+    (reader,) = blocked(server, "XREAD BLOCK 0 STREAMS queue $", 1)
 
-    Client(engine)("XADD queue 1-1 f v")
+    Client(server)("XADD queue 1-1 f v")
 
     assert reader.received() != b""
-    assert reader.peer.asked == 0
+    assert reader.peer.questions == 0
 
 
-def test_a_pending_entry_is_not_claimed_for_a_client_that_has_gone(engine: Engine, clock: ManualClock) -> None:
-    pusher = Client(engine)
+def test_a_pending_entry_is_not_claimed_for_a_client_that_has_gone(server: FakeServer) -> None:
+    pusher = Client(server)
     pusher(SETUP, "XADD queue 1-1 f v", "XREADGROUP GROUP g owner STREAMS queue >")
-    (gone,) = blocked(engine, "XREADGROUP GROUP g c CLAIM 100 BLOCK 0 STREAMS queue >", 1)
+    (gone,) = blocked(server, "XREADGROUP GROUP g c CLAIM 100 BLOCK 0 STREAMS queue >", 1)
     gone.peer.is_there = False
 
-    clock.advance(200)
-    engine.tick()
+    server.clock.advance(200)
+    server.engine.tick()
 
-    assert gone.peer.asked == 1
+    assert gone.peer.questions == 1
     assert [row[:2] for row in pusher("XPENDING queue g - + 10")] == [[b"1-1", b"owner"]]
 
 
-def test_a_request_that_a_pause_held_back_is_not_run_for_a_client_that_has_gone(engine: Engine) -> None:
-    pusher = Client(engine)
+def test_a_request_that_a_pause_held_back_is_not_run_for_a_client_that_has_gone(server: FakeServer) -> None:
+    pusher = Client(server)
     pusher("RPUSH queue 1 2", "CLIENT PAUSE 1000 WRITE")
-    gone, there = blocked(engine, "LPOP queue", 2)
+    gone, there = blocked(server, "LPOP queue", 2)
     gone.peer.is_there = False
 
     pusher("CLIENT UNPAUSE")
-    engine.tick()
+    server.engine.tick()
 
     assert [gone.received(), there.received()] == [b"", b"$1\r\n1\r\n"]
     assert pusher("LRANGE queue 0 -1") == [b"2"]
 
 
-def test_what_a_client_that_has_gone_sent_behind_is_not_handled(engine: Engine) -> None:
-    (gone,) = blocked(engine, "BLPOP queue 0", 1)
+def test_what_a_client_that_has_gone_sent_behind_is_not_handled(server: FakeServer) -> None:
+    (gone,) = blocked(server, "BLPOP queue 0", 1)
     gone.peer.is_there = False
 
-    Client(engine)("RPUSH queue 1")
+    Client(server)("RPUSH queue 1")
 
     assert gone.session.blocked is not None
-    engine.disconnect(gone.session)
+    server.engine.disconnect(gone.session)
     assert gone.session.blocked is None
