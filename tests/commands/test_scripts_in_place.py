@@ -39,7 +39,7 @@ WATCHED = (
     "local s = 1 " + "s = s + s " * 5000,
 )  # fmt: skip
 LEAVING = (
-    "return loadstring('return 7')()", "setmetatable({}, {})", "for x in ('a'):rep(900):gmatch('a-a-b') do end",
+    "return loadstring('return 7')()", "setmetatable({}, {})", "for x in ('a'):rep(300):gmatch('a-a-b') do end",
     "return load('x')",
     "return coroutine.wrap(function() return 1 end)()", "xpcall(function() end, function() end)",
     "local t = {} for i = 1, 1200 do t[i] = {} end table.sort(t, rawget)",
