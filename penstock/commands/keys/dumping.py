@@ -135,8 +135,9 @@ def restore(ctx: Context, args: list[bytes]) -> bytes:
     create(ctx, key, value)
     if isinstance(ctx, NotingContext):
         ctx.recall(key, options.idle_s, options.frequency)
-    for line in rewrite.value_lines(key, value, ctx.engine.settings, ctx.effects.dialect, Progress()):
-        ctx.effects.add_packed(ctx.db_index, line)
+    if ctx.effects.log is not None:
+        for line in rewrite.value_lines(key, value, ctx.engine.settings, ctx.effects.dialect, Progress()):
+            ctx.effects.add_packed(ctx.db_index, line)
     if ttl_ms:
         ctx.db.expire_at(key, when_ms)
         ctx.log(b"PEXPIREAT", key, b"%d" % when_ms)

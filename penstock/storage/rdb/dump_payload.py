@@ -60,12 +60,14 @@ def value_of(payload: bytes, defaults: StreamDefaults, corrections: list[str]) -
     corrections: gets what was wrong in the value, and was put right.
     """
     is_valkey = version_of(payload) == rdb_format.VALKEY
-    source = Source(payload[:-FOOTER_BYTES])
+    source = Source(payload)  # with its footer: without it, it would be a copy of 512 MB
     kind = source.byte()
     if kind == rdb_format.KEY_META and not is_valkey:
         value_reader.skip_key_meta(source)
         kind = source.byte()
     value = value_reader.read_value(source, kind, is_valkey, defaults)
+    if source.left() < FOOTER_BYTES:
+        raise BadRdb("it ends too early")
     corrections += source.take_corrections()
     return value
 
