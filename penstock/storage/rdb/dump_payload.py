@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from penstock.storage.chunks import in_chunks
 from penstock.storage.keyspace import Value
 from penstock.storage.rdb import crc64, rdb_format, value_reader
 from penstock.storage.rdb.crc64 import CHECKSUM_BYTES
@@ -20,10 +21,13 @@ class WrongFooter(BadRdb):
     """The payload is of a version that is not known, or its checksum is not that of its bytes."""
 
 
-def with_footer(body: bytes, version: int) -> bytes:
-    """The payload of a body, which is copied once: it may have 512 MB, and finding memory takes longer than copying."""
-    told = version.to_bytes(VERSION_BYTES, "little")
-    return b"".join([body, told, crc64.footer(crc64.checksum(told, crc64.checksum(body)))])
+def with_footer(body: list[bytes], version: int) -> bytes:
+    """The payload of a body in parts, which are copied once: they may have 512 MB, and memory takes longer to find."""
+    parts = [*body, version.to_bytes(VERSION_BYTES, "little")]
+    code = 0
+    for chunk in in_chunks(parts):
+        code = crc64.checksum(chunk, code)
+    return b"".join([*parts, crc64.footer(code)])
 
 
 def _checksum_of_first(payload: bytes, size: int) -> int:
@@ -37,7 +41,7 @@ def _checksum_of_first(payload: bytes, size: int) -> int:
 def payload_of(value: Value, writer: ValueWriter) -> bytes:
     """A value as a payload of the writer's version."""
     kind = writer.kind(value)
-    return with_footer(b"".join([bytes((kind,)), *writer.parts(value, kind)]), writer.version)
+    return with_footer([bytes((kind,)), *writer.parts(value, kind)], writer.version)
 
 
 def version_of(payload: bytes) -> int:
@@ -79,7 +83,7 @@ def payload_of_libraries(codes: list[bytes], version: int) -> bytes:
     """Libraries' code as one payload."""
     strings = StringWriter(compresses=False)
     parts = [bytes((rdb_format.FUNCTION,)) + strings.blob(code) for code in codes]
-    return with_footer(b"".join(parts), version)
+    return with_footer(parts, version)
 
 
 class NotAFunction(BadRdb):
