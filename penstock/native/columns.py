@@ -183,6 +183,13 @@ def little_endian(column: array[int]) -> bytes:
     return column.tobytes()
 
 
+def big_endian(column: array[int]) -> bytes:
+    """The numbers of a column of the caller's own, which is not used any more, as big-endian bytes. O(numbers)."""
+    if not _IS_BIG:
+        column.byteswap()
+    return column.tobytes()
+
+
 def counts_up(column: array[int], start: int, stop: int, number: int) -> bool:
     """Whether column[start:stop] is number, number + 1, ... O(stop - start), O(1) if the first differs."""
     if column[start] != number:

@@ -84,7 +84,9 @@ def read(blob: bytes, first_id: tuple[int, int], read_node: ReadNode | None) -> 
     """What a reader has after one node; None where it refuses it."""
     key = first_id[0].to_bytes(8, "big") + first_id[1].to_bytes(8, "big")
     body = b"\x01\x10" + key + length(len(blob)) + blob
-    reader = StreamReader(Source(body), STREAM, StreamDefaults(StreamLimits(0, 0), 1, 1, entries.encode, read_node))
+    reader = StreamReader(
+        Source(body), STREAM, StreamDefaults(StreamLimits(0, 0), 1, 1, entries.encode_alike, read_node)
+    )
     try:
         reader.read_node()
     except BadRdb:

@@ -29,6 +29,10 @@ def elements(blob: bytes) -> list[bytes | int]:
     at = HEADER_BYTES
     while at < last:
         first = blob[at]
+        if first < 0x80 and blob[at + 1] == 1:  # the usual number, at least two bytes before the end
+            found.append(first)
+            at += 2
+            continue
         stop = at + 1
         value: bytes | int
         if first < 0x80:

@@ -10,9 +10,9 @@ from typing import TypeAlias
 from penstock.native.columns import WIDE, little_endian
 from penstock.storage.rdb import listpack
 from penstock.storage.rdb.rdb_format import STREAM_2, STREAM_3, STREAM_4, STREAM_5
-from penstock.storage.rdb.stream_reader import ID_BYTES, SAME_FIELDS
+from penstock.storage.rdb.stream_reader import SAME_FIELDS
 from penstock.storage.rdb.string_writer import StringWriter, length
-from penstock.storage.streams.ids import HALF, MAX, StreamId
+from penstock.storage.streams.ids import HALF, ID_BYTES, MAX, StreamId
 from penstock.storage.streams.pending.group import Group
 from penstock.storage.streams.pending.pending_list import PendingRun
 from penstock.storage.streams.segment import Segment
@@ -118,10 +118,15 @@ def _group(strings: StringWriter, group: Group, kind: int) -> bytes:
     if kind >= STREAM_2:
         parts.append(length(group.entries_read & HALF))
     parts.append(length(group.pending))
-    for block, slot in group.walk(0):
-        parts.append(block.id_at(slot).to_bytes(ID_BYTES, "big"))
-        parts.append(block.times[slot].to_bytes(8, "little"))
-        parts.append(length(block.counts[slot]))
+    told, said_ms, said_count = b"", -1, -1  # what stands behind the id of such a pending entry: neighbours are alike
+    for block, start, stop in group.walk_runs(0):
+        ids = block.segment.id_bytes(start, stop)
+        times, counts = block.times[start:stop].tolist(), block.counts[start:stop].tolist()
+        for at, (time_ms, count) in enumerate(zip(times, counts, strict=True)):
+            if time_ms != said_ms or count != said_count:
+                said_ms, said_count = time_ms, count
+                told = time_ms.to_bytes(8, "little") + length(count)
+            parts += (ids[ID_BYTES * at : ID_BYTES * at + ID_BYTES], told)
     parts.append(length(len(group.consumers)))
     for consumer in group.consumers_by_name():
         parts.append(strings.string(consumer.name))
@@ -137,7 +142,7 @@ def _group(strings: StringWriter, group: Group, kind: int) -> bytes:
 
 
 def _ids_of(runs: list[PendingRun]) -> list[bytes]:
-    return [block.id_at(slot).to_bytes(ID_BYTES, "big") for block, start, stop in runs for slot in range(start, stop)]
+    return [block.segment.id_bytes(start, stop) for block, start, stop in runs]
 
 
 def _producers(strings: StringWriter, stream: Stream) -> bytes:

@@ -2,11 +2,13 @@
 
 from array import array
 from bisect import bisect_left
+from itertools import accumulate, islice
+from operator import lt
 from typing import Final
 
 from librt.strings import BytesWriter
 
-from penstock.native.columns import WIDE, from_little_endian
+from penstock.native.columns import WIDE, from_little_endian, little_endian
 from penstock.storage.streams.ids import HALF, StreamId
 from penstock.storage.streams.segment import MOST_BYTES, MOST_SLOTS, Segment
 
@@ -42,6 +44,20 @@ class EntryRun:
         self.seq.write(seq.to_bytes(ID_BYTES, "little"))
         self.ends.write(len(self.entries).to_bytes(END_BYTES, "little"))
         self.count += 1
+        return True
+
+    def add_all(self, ms: list[int], seq: list[int], entries: list[bytes]) -> bool:
+        """As `add`, for entries that there are some of; False, and nothing is added, where ids do not ascend."""
+        entry_ids = list(zip(ms, seq, strict=True))
+        if entry_ids[0] <= (self.last_ms, self.last_seq) or not all(map(lt, entry_ids, islice(entry_ids, 1, None))):
+            return False
+        self.last_ms, self.last_seq = entry_ids[-1]
+        ends = accumulate(map(len, entries), initial=len(self.entries))
+        self.ends.write(little_endian(array("I", islice(ends, 1, None))))
+        self.entries.write(b"".join(entries))
+        self.ms.write(little_endian(array(WIDE, ms)))
+        self.seq.write(little_endian(array(WIDE, seq)))
+        self.count += len(entries)
         return True
 
     def cut_back(self, count: int, size: int, last_id: StreamId) -> None:

@@ -25,6 +25,7 @@ IdRun: TypeAlias = tuple[int, int, int]
 """Consecutive ids in one millisecond: milliseconds, first sequence number, how many."""
 
 HALF: Final = 2**64 - 1
+ID_BYTES: Final = 16  # of an id in files: milliseconds and sequence number, both big-endian
 ZERO: Final[StreamId] = 0
 MAX: Final[StreamId] = 2**128 - 1
 LONGEST_TEXT: Final = 127  # bytes; a longer argument is not an id

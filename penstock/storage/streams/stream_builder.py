@@ -9,7 +9,7 @@ from itertools import pairwise
 from typing import Final
 
 from penstock.storage.streams.entry_run import EntryRun
-from penstock.storage.streams.ids import HALF, StreamId
+from penstock.storage.streams.ids import HALF, ID_BYTES, StreamId
 from penstock.storage.streams.listpack_nodes import Node
 from penstock.storage.streams.pending.consumer import Consumer
 from penstock.storage.streams.pending.group import UNKNOWN, Group
@@ -20,6 +20,11 @@ NOBODY_YET: Final = 0  # the owner of a pending entry that no consumer claimed s
 OF_NOBODY: Final = -1  # it was released
 NOTHING: Final = b""  # the bytes of an entry that is gone
 MOST_MERGED: Final = 8192  # entries that are held before they become segments
+
+
+def in_ids(texts: bytes) -> list[bytes]:
+    """Ids that stand one behind the other, each of ID_BYTES."""
+    return [texts[at : at + ID_BYTES] for at in range(0, len(texts), ID_BYTES)]
 
 
 class NotAStream(Exception):
@@ -60,30 +65,31 @@ class LoadedGroup:
         self.released: list[int] = []
         self._places: dict[bytes, int] = {}
 
-    def add_pending(self, entry_id: bytes, delivered_ms: int, count: int) -> bool:
-        """A pending entry; False where the id has one already."""
-        if entry_id in self._places:
-            return False
-        self._places[entry_id] = len(self.ids)
-        self.ids.append(entry_id)
-        self.times.append(delivered_ms)
-        self.counts.append(count)
-        self.owners.append(NOBODY_YET)
+    def add_pending(self, entry_ids: list[bytes], times_ms: list[int], counts: list[int]) -> bool:
+        """Pending entries; False where an id has one already."""
+        first = len(self.ids)
+        self._places.update(zip(entry_ids, range(first, first + len(entry_ids)), strict=True))
+        self.ids += entry_ids
+        self.times += times_ms
+        self.counts += counts
+        self.owners += [NOBODY_YET] * len(entry_ids)
+        return len(self._places) == len(self.ids)
+
+    def own(self, entry_ids: list[bytes], number: int) -> bool:
+        """A consumer has pending entries; False where there is none, or it has an owner."""
+        places, owners = self._places, self.owners
+        for entry_id in entry_ids:
+            place = places.get(entry_id, -1)
+            if place < 0 or owners[place] != NOBODY_YET:
+                return False
+            owners[place] = number
         return True
 
-    def own(self, entry_id: bytes, number: int) -> bool:
-        """A consumer has a pending entry; False where there is none, or it has an owner."""
-        place = self._places.get(entry_id, -1)
-        if place < 0 or self.owners[place] != NOBODY_YET:
+    def release(self, entry_ids: list[bytes]) -> bool:
+        """No consumer has these pending entries, which were released last, in this order; False as in `own`."""
+        if not self.own(entry_ids, OF_NOBODY):
             return False
-        self.owners[place] = number
-        return True
-
-    def release(self, entry_id: bytes) -> bool:
-        """Nobody has a pending entry, which is the last one to be released so far; False as in `own`."""
-        if not self.own(entry_id, OF_NOBODY):
-            return False
-        self.released.append(self._places[entry_id])
+        self.released += [self._places[entry_id] for entry_id in entry_ids]
         return True
 
 
@@ -106,9 +112,9 @@ class StreamBuilder:
     def __len__(self) -> int:
         return self._count + self.run.count
 
-    def add(self, ms: int, seq: int, entry: bytes) -> bool:
-        """A live entry; False where its id is not above the last one's."""
-        if not self.run.add(ms, seq, entry):
+    def add_all(self, ms: list[int], seq: list[int], entries: list[bytes]) -> bool:
+        """Live entries, at least one; False where an id is not above the one before it."""
+        if not self.run.add_all(ms, seq, entries):
             return False
         self.settle()
         return True
@@ -132,7 +138,7 @@ class StreamBuilder:
         assert self.run.last_id <= last_id, "the caller has set a last id that is at least the last entry's"
         self._take_run()
         stream.length = self._count
-        pending = sorted({entry_id for group in groups for entry_id in group.ids})
+        pending = sorted(dict.fromkeys([entry_id for group in groups for entry_id in group.ids]))  # in order, as a rule
         absent = self._absent(pending)
         if absent:
             self._merge(absent)
@@ -154,24 +160,16 @@ class StreamBuilder:
 
     def _absent(self, pending: list[bytes]) -> list[StreamId]:
         """The pending ids, given in ascending order, that no live entry has."""
-        absent: list[StreamId] = []
-        segments = iter(self._segments)
-        segment = next(segments, None)
-        slot = 0
-        for text in pending:
-            entry_id = int.from_bytes(text, "big")
-            while segment is not None and segment.last_id < entry_id:
-                segment, slot = next(segments, None), 0
-            if segment is None:
-                absent.append(entry_id)
-                continue
-            if segment.id_at(slot) != entry_id:  # the usual one is the next
-                slot = segment.lower_bound(entry_id)
-            if segment.id_at(slot) != entry_id:
-                absent.append(entry_id)
-            elif slot + 1 < len(segment):
-                slot += 1
-        return absent
+        absent: list[bytes] = []
+        at = 0
+        for segment in self._segments:
+            texts = in_ids(segment.id_bytes(0, len(segment)))
+            stop = bisect_right(pending, texts[-1], at)
+            if pending[at:stop] != texts:
+                held = set(texts)
+                absent += [text for text in pending[at:stop] if text not in held]
+            at = stop
+        return [int.from_bytes(text, "big") for text in absent + pending[at:]]
 
     def _merge(self, absent: list[StreamId]) -> None:
         """Give absent ids, which ascend, slots among those of the live entries, marked deleted.  O(entries)."""
@@ -251,8 +249,8 @@ class StreamBuilder:
             entry_id = int.from_bytes(ids[place], "big")
             if (
                 segment is not None
-                and stop < len(segment)
-                and segment.id_at(stop) == entry_id
+                and stop < len(segment.ms)
+                and segment.ms[stop] << 64 | segment.seq[stop] == entry_id
                 and times[place] == times[first]
                 and owners[place] == owners[first]
                 and counts[place] == counts[first]
