@@ -28,11 +28,13 @@ def repeated(header: bytes, elements: list[bytes]) -> bytes:
     return header + b"".join(parts)
 
 
-def repeated_pairs(names: list[bytes], values: dict[bytes, bytes], resp3: bool) -> bytes:
-    """Names that may repeat, each with its value: flat, or in RESP3 an array of pairs. values: encoded, by name."""
-    encoded = {name: reply.bulk(name) + value for name, value in values.items()}
-    if resp3:
-        encoded = {name: reply.array_header(2) + pair for name, pair in encoded.items()}
+def repeated_pairs(names: list[bytes], drawn: list[bytes], values: list[bytes], resp3: bool) -> bytes:
+    """Names that may repeat, each with its value: flat, or in RESP3 an array of pairs.
+
+    drawn: each of the names once; values: theirs, encoded.
+    """
+    head = reply.array_header(2) if resp3 else b""
+    encoded = {name: b"%b%b%b" % (head, reply.bulk(name), value) for name, value in zip(drawn, values, strict=True)}
     return repeated(reply.array_header(len(names) if resp3 else 2 * len(names)), [encoded[name] for name in names])
 
 

@@ -49,7 +49,8 @@ def hrandfield(ctx: Context, args: list[bytes]) -> bytes:
     if count < 0:
         if not with_values:
             return repeated_bulks(fields)
-        return repeated_pairs(fields, {field: reply.bulk(found.value(field)) for field in set(fields)}, ctx.resp3)
+        drawn = list(set(fields))
+        return repeated_pairs(fields, drawn, list(map(reply.bulk, found.values_of(drawn))), ctx.resp3)
     if not with_values:
         return reply.bulks(fields)
     if ctx.resp3:
@@ -88,8 +89,4 @@ def hscan(ctx: Context, args: list[bytes]) -> bytes:
 
 
 def _with_values(found: Hash, fields: list[bytes]) -> list[bytes]:
-    parts: list[bytes] = []
-    for field in fields:
-        parts.append(field)
-        parts.append(found.value(field))
-    return parts
+    return [word for pair in zip(fields, found.values_of(fields), strict=True) for word in pair]

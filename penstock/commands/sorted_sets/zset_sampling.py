@@ -57,8 +57,9 @@ def _drawn(pairs: list[Pair], with_scores: bool, resp3: bool) -> bytes:
     members = [member for _, member in pairs]
     if not with_scores:
         return repeated_bulks(members)
-    scores = {member: reply.double(score_text(score), resp3) for score, member in set(pairs)}
-    return repeated_pairs(members, scores, resp3)
+    drawn = list(set(pairs))
+    scores = [reply.double(score_text(score), resp3) for score, _ in drawn]
+    return repeated_pairs(members, [member for _, member in drawn], scores, resp3)
 
 
 def _random_pairs(ctx: Context, zset: SortedSet, count: int) -> list[Pair]:

@@ -331,9 +331,8 @@ class StreamReader:
             group.consumers.append(consumer)
             if not group.own(_ids(source), len(group.consumers)):
                 raise BadRdb("a consumer has a pending entry that its group has not, or that another one has")
-        if self._kind >= STREAM_5:
-            if not group.release(_ids(source)):
-                raise BadRdb("a released entry is not in its group's list, or is owned")
+        if self._kind >= STREAM_5 and not group.release(_ids(source)):
+            raise BadRdb("a released entry is not in its group's list, or is owned")
         return group
 
     def _read_pending(self, group: LoadedGroup, count: int) -> None:

@@ -193,6 +193,11 @@ class Hash(collection.Collection):
         assert found is not None, "the field exists"
         return found
 
+    def values_of(self, fields: list[bytes]) -> list[bytes]:
+        """The values of existing fields. O(fields), for each O(n) where packed."""
+        held = self._fields
+        return [held[field] for field in fields] if isinstance(held, dict) else [self.value(field) for field in fields]
+
     def has(self, field: bytes) -> bool:
         """Whether there is such a field. O(1)."""
         fields, names = self._fields, self._names

@@ -6,23 +6,18 @@ from itertools import chain
 from random import Random
 from typing import Final
 
-from xxhash import xxh64_digest
+from xxhash import xxh64_intdigest
 
 from penstock.native.build import IS_COMPILED
 from penstock.storage.string_buckets import KeySnapshot
 
-DIGEST: Final = 8  # bytes of a hash; big-endian, so that they sort as numbers do
+HASH_BITS: Final = 64
 MOST_BITS: Final = 24  # of a hash, that tell its bucket
 A_BUCKET: Final = 32  # keys, as a rule
 MISFIT: Final = 4  # so many times as many keys in a bucket, or as few: the buckets are made anew
 PIECE: Final = 8192  # keys that a step of a walk puts into buckets: some milliseconds
 SMALL_PIECE: Final = 1024  # keys that a pick puts into buckets
 START: Final = 1  # a cursor of a walk that has met no key yet
-
-
-def _hashed(key: bytes) -> bytes:
-    digest: bytes = xxh64_digest(key)
-    return digest + key
 
 
 def _place_in(bucket: list[bytes], key: bytes) -> int:
@@ -68,33 +63,37 @@ class HashOrder:
         self._size = 0  # keys in buckets
         self._longest = 1  # keys in a bucket, at least as many as in any
         self._sorted_index = -1  # the bucket that was put in order last, and its keys behind their hashes
-        self._sorted: list[bytes] = []
+        self._sorted: list[tuple[int, bytes]] = []
 
     def __len__(self) -> int:
         return self._size + len(self._pending) - len(self._gone)
 
     def add(self, key: bytes) -> None:
         """Add a key, which must be new. O(1); O(n), 10 ns each, where there are four times as many as fit."""
-        self._put(key)
+        self._put([key])
         if self._size > MISFIT * A_BUCKET * len(self._buckets):
             self._begin_anew()
 
-    def _put(self, key: bytes) -> None:
-        """Put a key into its bucket."""
-        index = self._index(xxh64_digest(key))
-        bucket = self._buckets[index]
-        if bucket is None:
-            bucket = self._buckets[index] = []
-        bucket.append(key)
-        self._size += 1
-        if len(bucket) > self._longest:
-            self._longest = len(bucket)
-        if index == self._sorted_index:
-            self._sorted_index = -1
+    def _put(self, keys: list[bytes]) -> None:
+        """Put keys into their buckets."""
+        buckets, shift = self._buckets, HASH_BITS - self._bits
+        longest = self._longest
+        for key in keys:
+            index = xxh64_intdigest(key) >> shift
+            bucket = buckets[index]
+            if bucket is None:
+                buckets[index] = [key]
+                continue
+            bucket.append(key)
+            if len(bucket) > longest:
+                longest = len(bucket)
+        self._longest = longest
+        self._size += len(keys)
+        self._sorted_index = -1
 
     def remove(self, key: bytes) -> None:
         """Remove a key, which must be there. O(1)."""
-        index = self._index(xxh64_digest(key))
+        index = self._index(key)
         bucket = self._buckets[index]
         place = -1 if bucket is None else _place_in(bucket, key)
         if bucket is None or place < 0:
@@ -137,27 +136,31 @@ class HashOrder:
         self._settle(max(PIECE, count))
         if len(self._pending):
             return [], cursor or START
-        first = (0 if cursor == START else cursor).to_bytes(DIGEST)
-        found: list[bytes] = []
-        for index in range(self._index(first), len(self._buckets)):
+        first = 0 if cursor == START else cursor
+        found: list[tuple[int, bytes]] = []
+        for index in range(first >> HASH_BITS - self._bits, len(self._buckets)):
             if self._buckets[index]:
                 in_order = self._in_order(index)
-                for at in range(bisect_left(in_order, first) if not found else 0, len(in_order)):
+                if found and len(found) + len(in_order) <= count:
+                    found += in_order
+                    continue
+                for at in range(bisect_left(in_order, (first, b"")) if not found else 0, len(in_order)):
                     hashed = in_order[at]
-                    if len(found) >= count and hashed[:DIGEST] != found[-1][:DIGEST]:
-                        return [one[DIGEST:] for one in found], int.from_bytes(hashed[:DIGEST])
+                    if len(found) >= count and hashed[0] != found[-1][0]:
+                        return [key for _, key in found], hashed[0]
                     found.append(hashed)
-        return [one[DIGEST:] for one in found], 0
+        return [key for _, key in found], 0
 
-    def _index(self, digest: bytes) -> int:
-        """Which bucket a hash belongs to."""
-        return (digest[0] << 16 | digest[1] << 8 | digest[2]) >> (MOST_BITS - self._bits)
+    def _index(self, key: bytes) -> int:
+        """Which bucket a key belongs to."""
+        index: int = xxh64_intdigest(key) >> HASH_BITS - self._bits
+        return index
 
-    def _in_order(self, index: int) -> list[bytes]:
+    def _in_order(self, index: int) -> list[tuple[int, bytes]]:
         """The keys of a bucket behind their hashes, in order."""
         if index != self._sorted_index:
             self._sorted_index = index
-            self._sorted = sorted([_hashed(key) for key in self._buckets[index] or ()])
+            self._sorted = sorted([(xxh64_intdigest(key), key) for key in self._buckets[index] or ()])
         return self._sorted
 
     def _begin_anew(self) -> None:
@@ -174,19 +177,19 @@ class HashOrder:
             if not MISFIT * self._size < fitting > SMALL_PIECE:
                 return
             self._begin_anew()
-        gone = self._gone
-        for key in self._pending.take(most):
-            if gone and key in gone:
-                gone.remove(key)
-            else:
-                self._put(key)
+        taken, gone = self._pending.take(most), self._gone
+        if gone:
+            passed = gone.intersection(taken)
+            gone -= passed
+            taken = [key for key in taken if key not in passed]
+        self._put(taken)
 
     def check(self, keys: Iterable[bytes]) -> None:
         """Assert the invariant, and that exactly `keys` are there."""
         held = [key for key in self._pending if key not in self._gone]
         for index, bucket in enumerate(self._buckets):
             for key in bucket or ():
-                assert self._index(xxh64_digest(key)) == index, "a key is in another's bucket"
+                assert self._index(key) == index, "a key is in another's bucket"
                 held.append(key)
             assert len(bucket or ()) <= self._longest
         assert sorted(held) == sorted(keys), "the order has other keys than the database"
