@@ -37,7 +37,7 @@ class Cron:
         turn.look_after_log()
         if turn.replicas is not None:
             turn.outside(turn.replicas.cron)
-        for connection in list(turn.behind):
+        for connection in list(turn.output_blocked):
             connection.check_output()
         timeout_s = turn.engine.settings.number("timeout")
         if timeout_s and self._period % PERIODS_A_SECOND == 0:

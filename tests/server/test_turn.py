@@ -202,7 +202,7 @@ def test_what_a_client_asks_behind_a_withheld_reply_is_bounded(fake_server: Fake
     writer.received()
     log.holds = log.reads_go = True
     writer.says(b"SET other 1\r\n" + b"GET k\r\n" * 1000)
-    withheld = writer.connection.owed_bytes
+    withheld = writer.connection.reply_bytes
     handled = writer.session.handled
     log.holds = log.reads_go = False
     log.sync()
@@ -233,7 +233,7 @@ def test_a_withheld_client_that_leaves_is_forgotten(fake_server: FakeServer) -> 
     writer.says(b"SET k 1\r\n")
     writer.connection.connection_lost(None)
 
-    assert not fake_server.turn.held
+    assert not fake_server.turn.withheld
 
 
 def test_a_delivery_that_could_not_be_logged_is_not_made(fake_server: FakeServer) -> None:

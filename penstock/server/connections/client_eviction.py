@@ -64,7 +64,7 @@ class ClientEviction:
 
     def note(self, connection: "Connection") -> None:
         """Something has changed what a client takes. Only while there is a limit. O(1)."""
-        if connection.gone or connection.session.is_replica:
+        if connection.closed or connection.session.is_replica:
             self.forget(connection)
             return
         memory = memory_of(connection.session)

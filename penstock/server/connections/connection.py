@@ -17,54 +17,67 @@ from penstock.server.tls import tls_context
 if TYPE_CHECKING:
     from penstock.server.turns.turn import Turn
 
-REQUESTS_A_TURN: Final = 1000  # of one connection, so that a long pipeline starves nobody
+REQUESTS_A_TURN: Final = 1000  # of one connection, so that a long pipeline does not starve other clients
 TIME_A_TURN_US: Final = 10_000  # for them, likewise: the request during which it is over is the last one
 REPLIES_A_TURN: Final = 2**20  # bytes of replies to one connection, likewise
 MOST_UNSENT: Final = 2**20  # bytes that a peer has not taken; above, no request of it is handled
 
 
 class Connection(Link):
-    """Feeds what arrives to the engine, request by request, and keeps the replies until the turn lets them go.
+    """Feeds what arrives to the engine, request by request, and keeps the replies until the turn ends.
 
     A protocol in asyncio's sense by its methods; not derived from asyncio's class, which would keep it from being
     compiled.
 
     No request is handled while the session is blocked, while the peer does not take its replies, or after the
-    connection was told to close. Bytes are still read then, so that the peer's end is seen and a client that sends
-    its whole pipeline before it reads a reply does not wait for us while we wait for it; `client-query-buffer-limit`
-    bounds them. Only while requests wait for their turn is nothing read: we are behind then, not the peer.
+    connection was told to close. Bytes are still read then, so that the peer's end is seen, and because a client may
+    send its whole pipeline before it reads a reply; `client-query-buffer-limit` bounds them. Nothing is read while
+    requests wait for their turn: the server is slower than the peer then.
 
-    Invariant: `owed_bytes` is the size of `_owed`, the replies of this turn and of those before it whose replies the
-    log holds back; `_logged` are the places in it of replies to requests that changed something.
+    Invariant: `reply_bytes` is the size of `_replies`, which are not sent yet: those of this turn, and of turns before
+    it whose replies the log holds back. `_logged` are the places in it of replies to requests that changed something.
     """
 
     __slots__ = (
-        "_behind", "_ends", "_is_tls", "_is_withheld", "_logged", "_over_since_s", "_owed",
-        "_reader", "_reads", "_transport", "_turn", "gone", "is_noted", "owed_bytes", "session",
+        "_input_ended",
+        "_is_tls",
+        "_is_withheld",
+        "_logged",
+        "_output_blocked",
+        "_over_since_s",
+        "_reader",
+        "_reads",
+        "_replies",
+        "_transport",
+        "_turn",
+        "closed",
+        "is_noted",
+        "reply_bytes",
+        "session",
     )  # fmt: skip
 
     def __init__(self, turn: "Turn", is_tls: bool = False) -> None:
         self._turn = turn
         self._reader = RequestReader(turn.request_limits.of(NOBODY), turn.engine.batch_shapes)
         self._transport = cast(asyncio.Transport, None)  # there from connection_made on
-        self.session = NOBODY  # until the client is let in
-        self.gone = True  # not let in yet, or closed
-        self._owed: list[bytes] = []
+        self.session = NOBODY  # until the client is admitted
+        self.closed = True  # not admitted yet, or closed
+        self._replies: list[bytes] = []
         self._logged: list[int] = []
-        self.is_noted = False  # the turn knows that something is owed
-        self._is_withheld = False  # the log holds back what is owed
-        self.owed_bytes = 0
-        self._behind = False  # the peer has not taken everything that was written
+        self.is_noted = False  # the turn knows that there are replies to send
+        self._is_withheld = False  # the log holds back the replies
+        self.reply_bytes = 0
+        self._output_blocked = False  # the peer has not taken everything that was written
         self._reads = True
         self._is_tls = is_tls
-        self._ends = False  # the peer sends no more, or what it sent is no request
+        self._input_ended = False  # the peer sends no more, or what it sent is no request
         self._over_since_s = 0.0  # when the soft output limit was exceeded, in the loop's time; 0: it is not
 
     # -- coming -----------------------------------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)  # uvloop's is no subclass
-        self._transport.set_write_buffer_limits(high=0)  # pause_writing says at once that the peer is behind
+        self._transport.set_write_buffer_limits(high=0)  # pause_writing is called as soon as the peer does not read
         turn = self._turn
         engine = turn.engine
         refusal = turn.admission.refusal(transport)
@@ -78,13 +91,13 @@ class Connection(Link):
             self._begin_tls()
         if not session.authenticated:
             self._reader.heed(turn.request_limits.of(session))
-        self.gone = False
+        self.closed = False
         turn.connections[session.id] = self
         if turn.server_log.is_verbose:
             turn.server_log.verbose(f"Accepted {session.address}")
 
     def _begin_tls(self) -> None:
-        """The handshake is over: see whose certificate it was."""
+        """The handshake is over: log in the user that the certificate names, if it names one."""
         engine, session = self._turn.engine, self.session
         session.keep_endpoints()
         if engine.settings.text("tls-auth-clients-user") == "CN":
@@ -93,7 +106,7 @@ class Connection(Link):
                 engine.access.log_in_by_certificate(session, name.encode(), session.connected_ms)
 
     def endpoints(self) -> Endpoints:
-        """Between whom the connection is. uvloop knows it until a connection is lost, and by TCP afterwards."""
+        """The addresses of both ends. uvloop knows them until the connection is lost, those of TCP afterwards, too."""
         peer: Sequence[object] | str | None = self._transport.get_extra_info("peername")
         local: Sequence[object] | str | None = self._transport.get_extra_info("sockname")
         link: socket.socket | None = self._transport.get_extra_info("socket")
@@ -103,13 +116,13 @@ class Connection(Link):
 
     def has_peer(self) -> bool:
         """Whether the peer has neither closed nor half-closed, nor the connection been lost."""
-        if self.gone or self._ends or self._transport.is_closing():
+        if self.closed or self._input_ended or self._transport.is_closing():
             return False
         link: socket.socket | None = self._transport.get_extra_info("socket")
         return link is None or not peer_end.has_ended(link.fileno())
 
     def data_received(self, data: bytes) -> None:
-        if self.gone:
+        if self.closed:
             return
         size = len(data)
         session, turn, reader = self.session, self._turn, self._reader
@@ -123,11 +136,11 @@ class Connection(Link):
         except ProtocolError:
             self._end_for_requests()
             return
-        if not turn.going or self not in turn.going:
-            self.go_on(True)
+        if not turn.unfinished or self not in turn.unfinished:
+            self.handle_requests(True)
         if reader.pending != session.query_buffer:
             self.note_waiting()
-        if self.gone:
+        if self.closed:
             return
         if session.queued_bytes and session.queued_bytes + reader.pending > reader.limits.query_buffer_limit:
             self._end_for_requests()
@@ -135,20 +148,20 @@ class Connection(Link):
             self._note_memory()
 
     def _end_for_requests(self) -> None:
-        """What waits to be handled, or for EXEC, is more than a client may send."""
+        """Close: the requests that wait to be handled, or for EXEC, are larger than the limit."""
         self._turn.engine.statistics.query_buffer_disconnections += 1
         self._turn.server_log.warning(f"Closing client {self.session.address}: query buffer limit exceeded")
         self.abort()
 
     def _note_memory(self) -> None:
-        """There is a limit of what all clients take: see what this one does."""
+        """Measure this client: there is a limit to the memory of all clients together."""
         eviction = self._turn.client_eviction
         eviction.note(self)
         if eviction.is_over:
             self._turn.end_soon()
 
     def has_requests(self) -> bool:
-        """Whether something that came waits to be handled."""
+        """Whether bytes that came wait to be handled."""
         return self._reader.is_amid
 
     def note_waiting(self) -> None:
@@ -161,31 +174,31 @@ class Connection(Link):
 
     def eof_received(self) -> bool:
         """The peer sends no more: what it sent is answered, then we close. A request that waits is forgotten."""
-        self._ends = True
-        if self not in self._turn.going:
+        self._input_ended = True
+        if self not in self._turn.unfinished:
             self.close_if_done()
         return not self._is_tls  # whether we close: with TLS, the transport does
 
     # -- requests ---------------------------------------------------------------------------------------------------
 
-    def go_on(self, has_come: bool = False) -> None:
+    def handle_requests(self, has_come: bool = False) -> None:
         """Handle the requests that have come, up to a turn's share of them.
 
         has_come: bytes came just now. Then the replies may go out at once, if everything that came before is answered
         and the peer has taken those replies.
         """
         turn, session, reader = self._turn, self.session, self._reader
-        engine, owed = turn.engine, self._owed
-        handled, counted = 0, len(owed)
+        engine, replies = turn.engine, self._replies
+        handled, counted = 0, len(replies)
         left_us = TIME_A_TURN_US
         is_free = has_come and not (
-            owed or self._behind or turn.stops or session.blocked is not None or session.closing
+            replies or self._output_blocked or turn.shutting_down or session.blocked is not None or session.closing
         )
         only_data, has_handled, is_done, is_over = True, False, False, False
-        is_held = not is_free and self._is_held()
-        while not is_held:
-            if handled >= REQUESTS_A_TURN or self.owed_bytes > REPLIES_A_TURN or left_us <= 0:
-                turn.go_on_later(self)
+        must_wait = not is_free and self._must_wait()
+        while not must_wait:
+            if handled >= REQUESTS_A_TURN or self.reply_bytes > REPLIES_A_TURN or left_us <= 0:
+                turn.continue_later(self)
                 is_over = True
                 break
             try:
@@ -197,7 +210,7 @@ class Connection(Link):
                 is_done = True
                 break
             try:
-                left = engine.handle_batches(session, batches, REPLIES_A_TURN, owed, self._logged, left_us)
+                left = engine.handle_batches(session, batches, REPLIES_A_TURN, replies, self._logged, left_us)
             except Exception:  # a bug of ours: it costs the connection that met it, not the server and its log
                 self._give_up()
                 return
@@ -206,87 +219,87 @@ class Connection(Link):
                 reader.put_back(left)
             if engine.outgoing or not engine.only_data:
                 only_data = False
-                self._count_owed(counted)
+                self._count_replies(counted)
                 self._look_around()
-                counted = len(self._owed)
+                counted = len(self._replies)
             if not reader.pending:
                 is_done = True
                 break
             handled += count_of(batches) - count_of(left)
-            self._count_owed(counted)
-            counted = len(self._owed)
+            self._count_replies(counted)
+            counted = len(self._replies)
             left_us -= engine.ended_us - engine.began_us
-            is_held = self._is_held()
-        if self.gone:
+            must_wait = self._must_wait()
+        if self.closed:
             return
         if is_done and len(reader.text) > LONGEST_KEPT:
             reader.rest()
         if is_free and is_done and only_data and turn.has_nothing_to_do():
-            if owed:
-                self.owed_bytes = 0
-                self._send(owed[0] if len(owed) == 1 else b"".join(owed))
-                owed.clear()
-        elif has_handled or owed or not only_data:
-            self._count_owed(counted)
-            self._note_owed()
+            if replies:
+                self.reply_bytes = 0
+                self._send(replies[0] if len(replies) == 1 else b"".join(replies))
+                replies.clear()
+        elif has_handled or replies or not only_data:
+            self._count_replies(counted)
+            self._note_replies()
             if is_free and is_done:
                 turn.end_after_requests()
             else:
                 turn.end_soon()
         if is_over is self._reads:  # what waits for our next turn is enough to keep: read no more of it
             self._set_reading(not is_over)
-        if self._ends or session.closing:
+        if self._input_ended or session.closing:
             self.close_if_done()
 
-    def _count_owed(self, start: int) -> None:
-        """Replies from a place on are owed from now on."""
-        owed = self._owed
-        for at in range(start, len(owed)):
-            self.owed_bytes += len(owed[at])
+    def _count_replies(self, start: int) -> None:
+        """Add the size of the replies from a place on."""
+        replies = self._replies
+        for at in range(start, len(replies)):
+            self.reply_bytes += len(replies[at])
 
     def _look_around(self) -> None:
-        """See to what handled requests left to be done: for other clients, or because this one may do more now."""
+        """After requests: hand out replies to other clients, and use other limits if this one has logged in or out."""
         turn, session = self._turn, self.session
         engine = turn.engine
         if engine.outgoing or engine.to_close or engine.wanted_shutdown:
-            self._note_owed()  # before what is pushed to others, as the engine's order is
+            self._note_replies()  # before messages to others, in the order in which the engine made them
             turn.hand_out(engine.changed)
         if session.authenticated is not self._reader.limits.authenticated:
             self._reader.heed(turn.request_limits.of(session))
 
-    def _is_held(self) -> bool:
+    def _must_wait(self) -> bool:
         """Whether no request may be handled now, whatever has come."""
         return (
             self.session.blocked is not None
             or self.session.closing
-            or self.gone
-            or self._turn.stops
-            or (self._behind and self._is_behind_too_far())
-            or (self._is_withheld and self.owed_bytes > REPLIES_A_TURN)
+            or self.closed
+            or self._turn.shutting_down
+            or (self._output_blocked and self._is_output_full())
+            or (self._is_withheld and self.reply_bytes > REPLIES_A_TURN)
         )
 
-    def _is_behind_too_far(self) -> bool:
-        """Whether the peer must take replies first.
+    def _is_output_full(self) -> bool:
+        """Whether the peer must take replies before more requests are handled.
 
-        It need not where it has an output limit: exceeding that, it is closed as in Redis.
+        It need not where it has an output limit: a peer that exceeds it is closed, as in Redis.
         """
-        if not self._behind or self._transport.get_write_buffer_size() <= MOST_UNSENT:
+        if not self._output_blocked or self._transport.get_write_buffer_size() <= MOST_UNSENT:
             return False
         hard, soft, _ = self._turn.output_limits.of(self.session)
         return not hard and not soft
 
-    def _note_owed(self) -> None:
-        """The turn is to send what is owed; see whether it is too much."""
-        if self._owed and not self.gone:
+    def _note_replies(self) -> None:
+        """Have the turn send the replies; check the output limit."""
+        if self._replies and not self.closed:
             turn = self._turn
             if not self.is_noted:
                 self.is_noted = True
-                turn.owing.append(self)
+                turn.to_send.append(self)
             if turn.output_limits.bind(self.session):
                 self.check_output()
 
     def _set_reading(self, reads: bool) -> None:
-        if reads is not self._reads and not self.gone:
+        if reads is not self._reads and not self.closed:
             self._reads = reads
             if reads:
                 self._transport.resume_reading()
@@ -294,14 +307,14 @@ class Connection(Link):
                 self._transport.pause_reading()
 
     def _refuse(self, refusal: ProtocolError) -> None:
-        """The bytes are no request: say so if there is something to say, and close when it is sent."""
+        """The bytes are no request: reply with the error, if there is one, and close once it is sent."""
         if refusal.text:
-            self.owe(reply.error(b"ERR Protocol error: " + refusal.text))
+            self.add_reply(reply.error(b"ERR Protocol error: " + refusal.text))
         self.session.closing = True
         self._turn.end_soon()
 
     def _give_up(self) -> None:
-        """What the request did so far stays, and is logged: the log must not differ from the keyspace."""
+        """Close after an unexpected error. What the request changed is logged: log and keyspace must not differ."""
         self._turn.server_log.warning(
             "A request raised an unexpected error; its connection is closed:\n" + traceback.format_exc().rstrip()
         )
@@ -311,41 +324,41 @@ class Connection(Link):
 
     # -- replies ----------------------------------------------------------------------------------------------------
 
-    def owe(self, answer: bytes, is_logged: bool = False) -> None:
-        """Keep a reply until the turn's end. is_logged: it tells of a change, and is not sent if the log fails."""
-        if self.gone:
+    def add_reply(self, answer: bytes, is_logged: bool = False) -> None:
+        """Keep a reply until the turn's end. is_logged: it reports a change, and is not sent if the log fails."""
+        if self.closed:
             return
         if is_logged:
-            self._logged.append(len(self._owed))
-        self._owed.append(answer)
-        self.owed_bytes += len(answer)
-        self._note_owed()
+            self._logged.append(len(self._replies))
+        self._replies.append(answer)
+        self.reply_bytes += len(answer)
+        self._note_replies()
 
-    def tells_of_change(self) -> bool:
-        """Whether one of the replies that are owed tells of a change."""
+    def reports_change(self) -> bool:
+        """Whether one of the unsent replies reports a change."""
         return bool(self._logged)
 
     def withhold(self) -> None:
-        """The log holds back what is owed, and what comes behind it, until `deliver` is called.
+        """The log holds back the replies, and those that follow, until `deliver` is called.
 
-        It counts as unsent. Where there is much of it, the next requests wait.
+        They count as unsent. Where they are large, the next requests wait.
         """
         self.is_noted = False
         self._is_withheld = True
         self.check_output()
 
     def deliver(self, is_kept: bool) -> None:
-        """Send what is owed.
+        """Send the replies.
 
-        is_kept: the changes that it tells of are logged, or kept until they can be. If that is not known, the first
-        such reply and those behind it are not sent, and the connection is closed: a refusal might be untrue.
+        is_kept: the changes that they report are logged, or kept until they can be. If that is not known, the first
+        such reply and those after it are not sent, and the connection is closed: a refusal might be untrue.
         """
         was_withheld = self._is_withheld
         self.is_noted = self._is_withheld = False
-        self.owed_bytes = 0
-        if self.gone:
+        self.reply_bytes = 0
+        if self.closed:
             return
-        answers, logged = self._owed, self._logged
+        answers, logged = self._replies, self._logged
         breaks_off = not is_kept and bool(logged)
         if breaks_off:
             del answers[logged[0] :]
@@ -356,15 +369,15 @@ class Connection(Link):
             self._break_off(sent)
             return
         self._send(sent)
-        if not self._behind:
+        if not self._output_blocked:
             self.session.waiting_output = 0
         if was_withheld and self.has_requests():
-            self._turn.go_on_later(self)
-        if self.session.closing or self._ends:
+            self._turn.continue_later(self)
+        if self.session.closing or self._input_ended:
             self.close_if_done()
 
     def _break_off(self, sent: bytes) -> None:
-        """Send what is certain, and close: the outcome of the next request is not known."""
+        """Send the replies that are certain, and close: the outcome of the next request is not known."""
         if sent:
             self._send(sent)
         self._turn.server_log.verbose(f"Closing client {self.session.address}: a change of it may not be logged")
@@ -381,9 +394,9 @@ class Connection(Link):
 
     def send_now(self, sent: bytes) -> None:
         """Write at once, past the turn: what a replica gets."""
-        if not self.gone:
+        if not self.closed:
             self._send(sent)
-            if self._behind:
+            if self._output_blocked:
                 self.check_output()
 
     def unsent(self) -> int:
@@ -392,14 +405,14 @@ class Connection(Link):
 
     def is_settled(self) -> bool:
         """Whether every reply was written."""
-        return not self._owed
+        return not self._replies
 
     def check_output(self) -> None:
-        """Note how far the peer is behind; close it where that is too far or has lasted too long."""
-        if self.gone:
+        """Note how many bytes are unsent; close the connection where they are too many, or many for too long."""
+        if self.closed:
             return
         session = self.session
-        unsent = self._transport.get_write_buffer_size() + self.owed_bytes
+        unsent = self._transport.get_write_buffer_size() + self.reply_bytes
         if session.replica is not None:
             unsent += session.replica.pending_bytes
         session.waiting_output = unsent
@@ -420,41 +433,41 @@ class Connection(Link):
             self.abort()
 
     def pause_writing(self) -> None:
-        self._behind = True
-        self._turn.behind[self] = None
+        self._output_blocked = True
+        self._turn.output_blocked[self] = None
         self.check_output()
 
     def resume_writing(self) -> None:
         """The peer has taken everything."""
-        self._behind = False
+        self._output_blocked = False
         self._over_since_s = 0.0
-        self._turn.behind.pop(self, None)
+        self._turn.output_blocked.pop(self, None)
         self.session.waiting_output = 0
-        if not self.gone:
+        if not self.closed:
             if self._turn.client_eviction.limit:
                 self._note_memory()
-            self._turn.go_on_later(self)
+            self._turn.continue_later(self)
 
-    # -- going ------------------------------------------------------------------------------------------------------
+    # -- the end ----------------------------------------------------------------------------------------------------
 
     def close_if_done(self) -> None:
-        """Close, once everything that was owed has been written."""
-        if self.gone or self._owed or self._turn.stops:
-            return  # the end of the server closes everybody
-        if self._ends and not self.session.closing and self in self._turn.going:
+        """Close, once every reply has been written."""
+        if self.closed or self._replies or self._turn.shutting_down:
+            return  # the end of the server closes every connection
+        if self._input_ended and not self.session.closing and self in self._turn.unfinished:
             return
-        if self._ends and self._behind and self.session.blocked is None and self._reader.is_amid:
-            return  # its requests are held until it has taken the replies before
+        if self._input_ended and self._output_blocked and self.session.blocked is None and self._reader.is_amid:
+            return  # its requests wait until it has taken the replies before
         self._leave()
         self._transport.close()
 
     def close(self) -> None:
-        """Close as soon as everything that was written is sent."""
+        """Close once everything that was written is sent."""
         self._transport.close()
 
     def abort(self) -> None:
-        """Close now; what was owed is lost."""
-        if not self.gone:
+        """Close now; unsent replies are lost."""
+        if not self.closed:
             self._leave()
             self._transport.abort()
 
@@ -462,13 +475,13 @@ class Connection(Link):
         self._leave()
 
     def _leave(self) -> None:
-        """Nobody is there any more: no reply is kept, no request is handled."""
-        if self.gone:
+        """The client has left: no reply is kept, no request is handled."""
+        if self.closed:
             return
-        self.gone = True
-        self._owed.clear()
+        self.closed = True
+        self._replies.clear()
         self._logged.clear()
-        self.owed_bytes = 0
+        self.reply_bytes = 0
         server_log = self._turn.server_log
         if server_log.is_verbose:
             server_log.verbose(f"Client closed connection {self.session.address}")

@@ -25,7 +25,7 @@ LOOK_EVERY_S: Final = 0.02  # at a child, and at replicas that are waited for
 class Link(Protocol):
     """A replica's connection (server/connections/connection.py)."""
 
-    gone: bool
+    closed: bool
 
     def send_now(self, sent: bytes) -> None:
         """Write at once."""
@@ -107,7 +107,7 @@ class FullSync:
             self._put_away()
             self._task = None
             for link, found in receivers:
-                if link.gone:
+                if link.closed:
                     continue
                 if problem:
                     link.abort()
@@ -120,7 +120,7 @@ class FullSync:
             if problem:
                 self._tell(f"The snapshot for replicas failed: {problem}.")
             else:
-                self._tell(f"A snapshot was sent to {sum(not link.gone for link, _ in receivers)} replicas.")
+                self._tell(f"A snapshot was sent to {sum(not link.closed for link, _ in receivers)} replicas.")
             self._ended()
 
     # -- from a file ------------------------------------------------------------------------------------------------
@@ -154,7 +154,7 @@ class FullSync:
             await _send(receivers, b"$EOF:%b\r\n" % mark)
             while piece := await reader.read(PIECE_BYTES):
                 await _send(receivers, piece)
-                if all(link.gone for link, _ in receivers):
+                if all(link.closed for link, _ in receivers):
                     return "no replica is left"
         finally:
             transport.close()
@@ -174,8 +174,8 @@ async def _end_of(child: SnapshotChild) -> str:
 async def _send(receivers: list[Receiver], piece: bytes) -> None:
     """Send a piece to those who are still there, once they have taken most of what came before."""
     for link, found in receivers:
-        while not link.gone and link.unsent() > MOST_UNSENT:
+        while not link.closed and link.unsent() > MOST_UNSENT:
             await asyncio.sleep(LOOK_EVERY_S)
-        if not link.gone:
+        if not link.closed:
             found.state = states.RECEIVES
             link.send_now(piece)

@@ -22,36 +22,36 @@ LOOKS_EVERY: Final = 64  # of them, the turn that does not, to see whether other
 class EndedTurn:
     """A turn whose replies are sent once its changes are logged: at once, as a rule, or later where the log says so."""
 
-    __slots__ = ("_is_held", "_owing", "_turn", "is_finished")
+    __slots__ = ("_is_withheld", "_to_send", "_turn", "is_finished")
 
-    def __init__(self, turn: "Turn", owing: list["Connection"]) -> None:
+    def __init__(self, turn: "Turn", to_send: list["Connection"]) -> None:
         self._turn = turn
-        self._owing = owing
-        self._is_held = False
+        self._to_send = to_send
+        self._is_withheld = False
         self.is_finished = False
 
     def hold(self, reads_go: bool) -> None:
         """The log makes the turn wait. reads_go: the replies to connections without changes are sent all the same."""
-        self._is_held = True
-        held = self._turn.held
-        for connection in self._owing:
-            if reads_go and connection not in held and not connection.tells_of_change():
+        self._is_withheld = True
+        withheld = self._turn.withheld
+        for connection in self._to_send:
+            if reads_go and connection not in withheld and not connection.reports_change():
                 connection.deliver(True)
             else:
-                held.pop(connection, None)  # who is told of another's change stays before that one
-                held[connection] = None
+                withheld.pop(connection, None)  # moved: a client that is told of a change stays before its maker
+                withheld[connection] = None
                 connection.withhold()
 
     def finish(self, is_kept: bool) -> None:
         """Send the replies; is_kept as in `Connection.deliver`. Turns that wait are finished together."""
         self.is_finished = True
-        held = self._turn.held
-        if self._is_held:
+        withheld = self._turn.withheld
+        if self._is_withheld:
             self._turn.release(is_kept)
             return
-        for connection in self._owing:
-            if held and is_kept and connection in held:
-                connection.withhold()  # what it was to get before is held back
+        for connection in self._to_send:
+            if withheld and is_kept and connection in withheld:
+                connection.withhold()  # replies from before are withheld
             else:
                 connection.deliver(is_kept)
 
@@ -62,9 +62,9 @@ class LogWriter(Protocol):
     def end_of_turn(self, finish: Callable[[bool], None]) -> bool:
         """Write the turn's changes, and call `finish` when its replies may be sent: now or later.
 
-        It gets whether the changes are kept; False: that is not known. Turns that wait end together, and alike, when
-        everything is written that has come by then. Returns whether replies to connections without changes may be
-        sent at once where the turn waits.
+        It gets whether the changes are kept; False: that is not known. Turns that wait end together, with the same
+        answer, when everything is written that has come by then. Returns whether replies to connections without changes
+        may be sent at once where the turn waits.
         """
 
     def cron(self) -> None:
@@ -91,11 +91,11 @@ class Turn:
     write of the log, one sync with `always`, one write to each client. So all writers of a turn share a sync (group
     commit).
 
-    owing: connections with replies of this turn. pushed: those of them that are sent to first, in this order, because a
-    client whose cache is told of a change must not learn of it later than the client that made it has its reply.
-    behind: connections whose peer has not received what was written. going: connections with requests left for the
-    turn's end. held: connections whose replies the log holds back, in the order in which they are sent. stops: no
-    request is handled any more.
+    to_send: connections with replies of this turn. pushed: those of them that are sent to first, in this order: a
+    client whose cache is told of a change must not learn of it after the client that made it has its reply.
+    output_blocked: connections whose peer has not received what was written. unfinished: connections with requests left
+    for the turn's end. withheld: connections whose replies the log holds back, in the order in which they are sent.
+    shutting_down: no request is handled any more.
     """
 
     __slots__ = (
@@ -107,22 +107,22 @@ class Turn:
         "_timer",
         "_units",
         "admission",
-        "behind",
         "client_eviction",
         "connections",
         "engine",
-        "going",
-        "held",
         "log_writer",
         "loop",
+        "output_blocked",
         "output_limits",
-        "owing",
         "pushed",
         "replicas",
         "request_limits",
         "server_log",
+        "shutting_down",
         "stop",
-        "stops",
+        "to_send",
+        "unfinished",
+        "withheld",
     )  # fmt: skip
 
     def __init__(
@@ -138,7 +138,7 @@ class Turn:
         self.server_log = server_log
         self.loop = loop
         self.stop = stop  # what SHUTDOWN does
-        self.stops = False
+        self.shutting_down = False
         self.replicas: StreamSender | None = None
         self.admission = Admission(engine)
         self.request_limits = RequestLimits(engine.settings)
@@ -147,13 +147,13 @@ class Turn:
         self.client_eviction = ClientEviction(
             engine.settings, engine.statistics, server_log, lambda: list(self.connections.values())
         )
-        self.owing: list[Connection] = []  # in the order of their first replies
+        self.to_send: list[Connection] = []  # in the order of their first replies
         self.pushed: dict[Connection, None] = {}
-        self.behind: dict[Connection, None] = {}
-        self.going: dict[Connection, None] = {}
+        self.output_blocked: dict[Connection, None] = {}
+        self.unfinished: dict[Connection, None] = {}
         self._ending = False
         self._closed = False
-        self.held: dict[Connection, None] = {}
+        self.withheld: dict[Connection, None] = {}
         self._senders = 0  # connections whose requests were handled in this turn
         self._alone = 0  # turns in a row that had one of them
         self._units = engine.effects.units  # `effects.units` at the last turn's end
@@ -179,9 +179,9 @@ class Turn:
 
     # -- connections ------------------------------------------------------------------------------------------------
 
-    def go_on_later(self, connection: "Connection") -> None:
+    def continue_later(self, connection: "Connection") -> None:
         """Have a connection handle more requests at the end of this turn, or of the next if this one is ending."""
-        self.going[connection] = None
+        self.unfinished[connection] = None
         self.end_soon()
 
     def has_nothing_to_do(self) -> bool:
@@ -192,7 +192,7 @@ class Turn:
         engine = self.engine
         return (
             engine.effects.units == self._units
-            and not self.held
+            and not self.withheld
             and not engine.outgoing
             and not engine.blocking.by_key
             and not engine.tracking.due
@@ -205,27 +205,27 @@ class Turn:
         del self.connections[session.id]
         if self.pushed:
             self.pushed.pop(connection, None)
-        if self.behind:
-            self.behind.pop(connection, None)
-        if self.going:
-            self.going.pop(connection, None)
-        if self.held:
-            self.held.pop(connection, None)
+        if self.output_blocked:
+            self.output_blocked.pop(connection, None)
+        if self.unfinished:
+            self.unfinished.pop(connection, None)
+        if self.withheld:
+            self.withheld.pop(connection, None)
         self.client_eviction.forget(connection)
         self.engine.disconnect(session)
         if session.is_replica or not self.has_nothing_to_do():
             self.end_soon()
 
     def look_around(self, is_logged: bool = False) -> None:
-        """As `hand_out`, for who does not end the turn: it ends soon if there is something to send."""
+        """As `hand_out`, for a caller that does not end the turn: it ends soon if there is something to send."""
         if self.hand_out(is_logged):
             self.end_soon()
 
     def hand_out(self, is_logged: bool = False) -> bool:
         """After a call of the engine: take replies for other sessions, close sessions, stop the server.
 
-        is_logged: the call logged a change, and the replies tell of it. Returns whether there were replies: the caller
-        sees to it that the turn ends.
+        is_logged: the call logged a change, and the replies report it. Returns whether there were replies: the caller
+        must end the turn.
         """
         engine = self.engine
         has_some = bool(engine.outgoing) and not engine.busy
@@ -235,13 +235,13 @@ class Turn:
             for session, answer in outgoing:
                 connection = self.connections.get(session.id)
                 if connection is not None:
-                    if answer:  # what is pushed is nobody's reply: it is sent whatever becomes of the log
+                    if answer:  # a pushed message is no reply: it is sent even if the log fails
                         is_pushed = session.is_subscribed or session.monitors or answer.startswith(b">")
-                        connection.owe(answer, is_logged and not is_pushed)
+                        connection.add_reply(answer, is_logged and not is_pushed)
                         if is_pushed:
                             self.pushed[connection] = None
                     if session.blocked is None and connection.has_requests():
-                        self.go_on_later(connection)
+                        self.continue_later(connection)
         if engine.to_close:
             closing = engine.to_close
             engine.to_close = []
@@ -249,8 +249,8 @@ class Turn:
                 connection = self.connections.get(session.id)
                 if connection is not None:
                     connection.abort()
-        if engine.wanted_shutdown and not self.stops:
-            self.stops = True
+        if engine.wanted_shutdown and not self.shutting_down:
+            self.shutting_down = True
             self.stop()
         return has_some
 
@@ -278,26 +278,26 @@ class Turn:
         self._ending = False
         if self._closed:
             return
-        going = self.going
-        if going:
-            self.going = {}
-            for connection in going:
-                connection.go_on()
+        unfinished = self.unfinished
+        if unfinished:
+            self.unfinished = {}
+            for connection in unfinished:
+                connection.handle_requests()
                 connection.note_waiting()
         if self.engine.tracking.due:
             self.engine.end_turn()
             self.hand_out()
-        owing = self.owing
-        self.owing = []
+        to_send = self.to_send
+        self.to_send = []
         if self.pushed:
-            others = dict.fromkeys(owing)
-            owing = list({connection: None for connection in self.pushed if connection in others} | others)
+            others = dict.fromkeys(to_send)
+            to_send = list({connection: None for connection in self.pushed if connection in others} | others)
             self.pushed = {}
         if self._senders:
             self._alone = self._alone + 1 if self._senders == 1 else 0
             self._senders = 0
         self._units = self.engine.effects.units
-        ended = EndedTurn(self, owing)
+        ended = EndedTurn(self, to_send)
         reads_go = self.log_writer.end_of_turn(ended.finish)
         if not ended.is_finished:
             ended.hold(reads_go)
@@ -310,23 +310,23 @@ class Turn:
         self.set_timer()
 
     def release(self, is_kept: bool) -> None:
-        """Send what the log held back. Who is owed something by the turn that has not ended yet, gets all at its end.
+        """Send what the log held back. Connections with replies of the turn that has not ended yet get all at its end.
 
         is_kept: as in `Connection.deliver`.
         """
-        held, self.held = self.held, {}
-        for connection in held:
+        withheld, self.withheld = self.withheld, {}
+        for connection in withheld:
             if not is_kept or not connection.is_noted:
                 connection.deliver(is_kept)
-        if self.owing:
+        if self.to_send:
             self.end_soon()
 
     def close(self) -> bool:
         """Answer every request that was read, as far as possible; whether all changes are on the disk."""
         self.end()
-        while self.going and not self.stops:
+        while self.unfinished and not self.shutting_down:
             self.end()
-        self.stops = self._closed = True
+        self.shutting_down = self._closed = True
         if self._timer is not None:
             self._timer.cancel()
         return self.log_writer.close()
