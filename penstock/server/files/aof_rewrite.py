@@ -29,19 +29,19 @@ class AofRewrite:
     """Rewrites of one server's log, or, with appendonly no, of a log that is open only while its base is written."""
 
     __slots__ = (
-        "_engine", "_keeper", "_removal", "_settings", "_spare", "_state", "_swap", "_swapped_pid",
-        "_swapping", "_synced_ahead", "_tell", "_told_ms", "_tried_ms", "process",
+        "_engine", "_log_writer", "_removal", "_settings", "_spare", "_state", "_swap", "_swapped_pid",
+        "_swapping", "_synced_ahead", "_tell", "_logged_ms", "_tried_ms", "process",
     )  # fmt: skip
 
     def __init__(self, log_writer: "AofWriter", process: RewriteChild) -> None:
-        self._keeper = log_writer
+        self._log_writer = log_writer
         self._engine = log_writer.engine
         self._settings = log_writer.settings
         self._state = log_writer.state
         self._tell = log_writer.tell
         self.process = process
         self._tried_ms = 0
-        self._told_ms = 0  # when progress was last told
+        self._logged_ms = 0  # when progress was last told
         self._synced_ahead = False  # a rewrite is about to begin, and most of the log is synced
         self._spare: AppendLog | None = None
         self._swap: Swap | None = None
@@ -55,7 +55,7 @@ class AofRewrite:
         """Called by cron: take the next step of a rewrite, or start one if it is time."""
         if self._removal is not None and self._removal.done():
             self._forget_history()
-        log = self._keeper.log
+        log = self._log_writer.log
         if self._swapping is not None:
             if self._swapping.done():
                 self._end("", self._swapped_pid)
@@ -75,27 +75,27 @@ class AofRewrite:
         pid = self.process.pid
         problem = self.process.poll()
         self._state.heard(self.process.progress)
-        log = self._keeper.log
+        log = self._log_writer.log
         if problem == "" and self._spare is None and log is not None and not log.held:
             self._swapped_pid = pid
             self._swap = log.swap(log.directory.temporary_base(pid))
             try:
-                self._swapping = self._keeper.threads.submit(self._swap.run)
+                self._swapping = self._log_writer.threads.submit(self._swap.run)
             except (RuntimeError, MemoryError):
                 self._end("", pid)  # no thread: swap here
             else:
-                self._swapping.add_done_callback(self._keeper.call_back())
+                self._swapping.add_done_callback(self._log_writer.call_back())
         elif problem is not None:
             self._end(problem, pid)
-        elif self._keeper.passed_ms() - self._told_ms >= PROGRESS_EVERY_MS:
-            self._told_ms = self._keeper.passed_ms()
+        elif self._log_writer.passed_ms() - self._logged_ms >= PROGRESS_EVERY_MS:
+            self._logged_ms = self._log_writer.passed_ms()
             progress = self.process.progress
-            rate = progress.written / max(self._told_ms - self._tried_ms, 1) / 1000
+            rate = progress.written / max(self._logged_ms - self._tried_ms, 1) / 1000
             self._tell(f"Rewriting the log: {100 * progress.share:.0f}%, {rate:.1f} MB a second.")
 
     def _is_time(self, log: AppendLog) -> bool:
         """Whether the log grew enough, or can only go on with a new base file."""
-        since_ms = self._keeper.passed_ms() - self._tried_ms
+        since_ms = self._log_writer.passed_ms() - self._tried_ms
         failures = self._state.rewrite_failures
         if log.held:
             return not failures or since_ms >= min(RETRY_MS << min(failures, 6), LONGEST_RETRY_MS)
@@ -118,7 +118,7 @@ class AofRewrite:
 
     def start(self) -> None:
         """Start the child as soon as no sync runs and no turn waits for a write: now, or when cron calls again."""
-        log_writer, state, engine = self._keeper, self._state, self._engine
+        log_writer, state, engine = self._log_writer, self._state, self._engine
         engine.wanted_rewrite = bool(state.child)
         is_early = engine.busy or engine.loading or log_writer.is_waiting
         if not state.child or is_early or self.is_busy or state.saves.runs:
@@ -130,7 +130,7 @@ class AofRewrite:
                 return
         self._synced_ahead = False
         engine.wanted_rewrite = False
-        self._tried_ms = self._told_ms = log_writer.passed_ms()
+        self._tried_ms = self._logged_ms = log_writer.passed_ms()
         state.began(state.child)
         try:
             log = self._move_on()
@@ -144,7 +144,7 @@ class AofRewrite:
 
     def _move_on(self) -> AppendLog:
         """Send new units to files that the new base does not replace. OSError or UsageError if that fails."""
-        log_writer = self._keeper
+        log_writer = self._log_writer
         log = log_writer.log
         if log is None:
             log = self._spare = loading.opened(self._settings, log_writer.disk)
@@ -166,7 +166,7 @@ class AofRewrite:
 
     def _end(self, problem: str, pid: int) -> None:
         """The child has ended: put its base in force, or clean up after `problem`."""
-        log_writer = self._keeper
+        log_writer = self._log_writer
         log = log_writer.log if self._spare is None else self._spare
         was_held = log is not None and log.held
         if log is not None:
@@ -203,9 +203,9 @@ class AofRewrite:
 
     def _refuse_without_base(self) -> None:
         """The log can only go on with a new base, and there is none: refuse writers until one is written."""
-        log = self._keeper.log
+        log = self._log_writer.log
         if log is not None and log.held and self._engine.trouble is None:
-            self._keeper.fail("its base file cannot be written")
+            self._log_writer.fail("its base file cannot be written")
 
     def _put_in_force(self, log: AppendLog, temporary: str) -> None:
         """Swap the files, or take the result of the thread that did.
@@ -241,14 +241,14 @@ class AofRewrite:
 
     def remove_history(self) -> None:
         """Delete, in a thread, the files that the manifest marks as history."""
-        log = self._keeper.log
+        log = self._log_writer.log
         if log is not None and self._removal is None and not self._settings.yes("aof-disable-auto-gc"):
             try:
-                self._removal = self._keeper.threads.submit(log.directory.remove_history)
+                self._removal = self._log_writer.threads.submit(log.directory.remove_history)
             except (RuntimeError, MemoryError) as failure:
                 self._tell(f"Replaced files of the log were not deleted: {failure or 'no memory'}.")
             else:
-                self._removal.add_done_callback(self._keeper.call_back())
+                self._removal.add_done_callback(self._log_writer.call_back())
 
     def finish_jobs(self) -> None:
         """Wait for the threads that change the manifest."""

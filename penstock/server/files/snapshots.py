@@ -177,9 +177,9 @@ class Snapshots:
             note = rdb_saving.note_of(self._disk.read(self._path, 0, HEADER_BYTES), self._settings)
             if note:
                 self._tell(note)
-        self.heed_failure()
+        self.apply_failure()
 
-    def heed_failure(self) -> None:
+    def apply_failure(self) -> None:
         """Refuse writers, or let them write again, by what became of the last save."""
         refuses = not self._state.works and bool(self._state.points()) and self._engine.persistence.log is None
         if refuses and self._settings.yes("stop-writes-on-bgsave-error"):

@@ -76,16 +76,16 @@ class AofWriter:
         self._waits_since_ms = 0
         self._turn_began_at = 0  # units appended before this turn
         self._tried_ms = 0
-        self._owes_sync = False  # no thread could sync: writers are refused until a sync has worked
-        self._told_of_room = False  # that the file system cannot reserve any
+        self._sync_due = False  # no thread could sync: writers are refused until a sync has worked
+        self._has_logged_room = False  # that the file system cannot reserve any
         self._annotated_s = 0  # the last second for which the log has an annotation
         self.state.tell = self.tell
         self.state.load_log = self._load_again
         self.state.saves.load = self._load_snapshot
         self._annotates = self._syncs_always = False
         for name in ("aof-timestamp-enabled", "appendfsync"):
-            settings.watch(name, self._heed)
-        self._heed()
+            settings.watch(name, self._read_settings)
+        self._read_settings()
         settings.watch("appendonly", self._switch)
 
     # -- the start --------------------------------------------------------------------------------------------------
@@ -146,7 +146,7 @@ class AofWriter:
         """A time that never jumps, for whatever lasts."""
         return self.engine.clock.monotonic_us() // 1000
 
-    def _heed(self) -> None:
+    def _read_settings(self) -> None:
         """Read the settings that every write needs."""
         self._annotates = self.settings.yes("aof-timestamp-enabled")
         self._syncs_always = self.settings.text("appendfsync") == "always"
@@ -243,8 +243,8 @@ class AofWriter:
         except OSError as failure:
             self.fail(failure.strerror)
             return
-        if not reserves and not self._told_of_room:
-            self._told_of_room = True
+        if not reserves and not self._has_logged_room:
+            self._has_logged_room = True
             self.tell(
                 "The file system of the log cannot reserve room ahead: a full disk is met by the first change that does"
                 " not fit, and only the changes after it are refused."
@@ -257,7 +257,7 @@ class AofWriter:
             log.hold()
             self.fail(failure.strerror)
             return False
-        self._owes_sync = False
+        self._sync_due = False
         self.engine.settle_syncs()
         return True
 
@@ -280,7 +280,7 @@ class AofWriter:
 
     def begins_again(self, log: AppendLog) -> None:
         """A held log has its base: writers are served again, if there is room, and turns that waited end."""
-        self._owes_sync = False
+        self._sync_due = False
         self.reserve(log, 0)
         if not log.needs_room:
             self.recover()
@@ -295,7 +295,7 @@ class AofWriter:
             self.tell("The log can be written again.")
         self.engine.trouble = None
         self.state.writes_ok = True
-        self._owes_sync = False
+        self._sync_due = False
 
     @property
     def is_waiting(self) -> bool:
@@ -331,13 +331,13 @@ class AofWriter:
         self._tried_ms = self.passed_ms()
         if not self.write(log) or log.needs_room:
             return
-        if not self._owes_sync or log.synced == log.written:
+        if not self._sync_due or log.synced == log.written:
             self.recover()
         elif self.syncing.sync is None:
             self.begin_sync(log)
 
     def _sync_if_due(self, log: AppendLog) -> None:
-        if self._owes_sync:
+        if self._sync_due:
             return  # tried again once a second
         if self.settings.text("appendfsync") != "everysec" or self.syncing.sync is not None:
             return
@@ -352,13 +352,13 @@ class AofWriter:
         try:
             self.state.sync_runs = self.syncing.begin(log, self.passed_ms(), self.call_back())
         except (RuntimeError, MemoryError) as failure:
-            self._owe_sync(failure)
+            self._refuse_until_synced(failure)
             return False
         return self.state.sync_runs
 
-    def _owe_sync(self, failure: BaseException) -> None:
+    def _refuse_until_synced(self, failure: BaseException) -> None:
         """No sync could be started: refuse writers until one has worked, because unsynced units may be lost."""
-        self._owes_sync = True
+        self._sync_due = True
         self.fail(os.strerror(errno.ENOMEM) if isinstance(failure, MemoryError) else str(failure))
 
     def call_back(self) -> Callable[["Future[None]"], None]:
@@ -386,13 +386,13 @@ class AofWriter:
             assert log is not None and running is not None, "a log is not given up while it is synced"
             if running.is_unsure:
                 log.hold()
-            self._owe_sync(failure)
+            self._refuse_until_synced(failure)
         else:
             if sync is not None:
                 assert log is not None, "a log is not given up while it is synced"
                 log.end_sync(sync)
-                if self._owes_sync:
-                    self._owes_sync = False
+                if self._sync_due:
+                    self._sync_due = False
                     if not log.buffered and not log.needs_room:  # else the next try, which writes
                         self.recover()
                 self.engine.settle_syncs()
@@ -415,13 +415,13 @@ class AofWriter:
             except (OSError, UsageError) as failure:
                 raise BadValue(str(failure)) from None
             self._use(log)
-            self._tell_of_base()
+            self._log_base_begins()
             self.state.child = REWRITE
             self.engine.wanted_rewrite = True
         elif not wanted and self.log is not None:
             self._give_up_log()
 
-    def _tell_of_base(self) -> None:
+    def _log_base_begins(self) -> None:
         what = "Replies to changes wait" if self._syncs_always else "Changes are confirmed, and kept in memory only,"
         self.tell(f"The log begins with a base file, which is to be written. {what} until it is.")
 
@@ -439,7 +439,7 @@ class AofWriter:
         self.engine.effects.use(None)
         self.engine.trouble = None
         self.state.writes_ok = True
-        self._owes_sync = False
+        self._sync_due = False
         return safe
 
     def begin_anew(self) -> None:
@@ -449,7 +449,7 @@ class AofWriter:
         self.aof_rewrite.finish_jobs()
         if self.log is not None:
             self.log.begin_anew()
-            self._tell_of_base()
+            self._log_base_begins()
 
     def close(self) -> bool:
         """At the end: kill the children, write, sync, end the waiting turns; whether everything is on the disk."""
