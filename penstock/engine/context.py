@@ -184,9 +184,9 @@ class Context:
         expired = self.db.take_overdue(keys)
         if effects.log is not None:
             effects.add_units(self.db_index, [pack((b"DEL", key)) for key, _ in expired])
-        is_heeded = engine.heeds_changes or bool(engine.blocking.by_key)
+        is_followed = engine.follows_changes or bool(engine.blocking.by_key)
         for key, value in expired:
-            if is_heeded:
+            if is_followed:
                 self.touch(key)
                 self.signal(key)
             self._end_expired(key, value)
@@ -219,7 +219,7 @@ class Context:
 
     def touch(self, key: bytes) -> None:
         """A key's value changed: transactions that watch it will fail, who tracks it is told (Redis 8.6.3)."""
-        if self.engine.heeds_changes:
+        if self.engine.follows_changes:
             self.engine.note_change(self.session, self.db_index, key)
 
     def signal(self, key: bytes) -> None:

@@ -76,7 +76,7 @@ class EngineState:
     __slots__ = (
         "_has_system_time", "_holds_writes", "_loading", "_paused_until_ms", "_trouble", "access", "active_expiry",
         "blocking", "chance", "clock", "clock_jumps", "cluster", "compatibility", "context", "copies", "descriptions",
-        "effects", "ended_us", "expiry_is_behind", "heeds_changes", "hot_keys", "identity", "keyspace", "latency",
+        "effects", "ended_us", "expiry_is_behind", "follows_changes", "hot_keys", "identity", "keyspace", "latency",
         "lazy_free", "memory", "migrator", "monitors", "next_session_id", "notified", "outgoing", "pauses_all",
         "persistence", "policies", "postponed", "replication", "rows", "scripts", "sessions", "set_limits",
         "settings", "slow_log", "small_hash_bytes", "small_hash_fields", "small_zset_bytes", "small_zset_members",
@@ -115,8 +115,8 @@ class EngineState:
         for name in ("aof-compat-version", "aof-compat-consumer"):
             settings.watch(name, self._change_aof_compat)
         self.replication = Replication(settings, clock, chance)
-        settings.watch("min-replicas-to-write", self._heed_needed_replicas)
-        self._heed_needed_replicas()
+        settings.watch("min-replicas-to-write", self._read_needed_replicas)
+        self._read_needed_replicas()
         self.compatibility = client_compat.of(settings)
         self.policies = PolicyState(self.compatibility)
         self.stream_limits = StreamLimits(0, 0)
@@ -144,7 +144,7 @@ class EngineState:
         self.copies = AllCopies(self.persistence, self.replication)
         self.blocking = Blocking(self.keyspace)
         self.watchers: dict[tuple[int, bytes], set[Session]] = {}
-        self.heeds_changes = False  # whether somebody watches keys, or is to be told of changes (CLIENT TRACKING)
+        self.follows_changes = False  # whether somebody watches keys, or is to be told of changes (CLIENT TRACKING)
         self.sessions: dict[int, Session] = {}
         self.migrator: Migrator | None = None  # the server's
         self.tracking = Tracking(settings, chance, self.sessions)
@@ -318,7 +318,7 @@ class EngineState:
             session.watched, session.watched_stale = set(), set()
         session.watched.add((db_index, key))
         self.watchers.setdefault((db_index, key), set()).add(session)
-        self.heeds_changes = True
+        self.follows_changes = True
 
     def collect_hot_keys(self, hot_keys: HotKeys | None) -> None:
         """HOTKEYS began, ended or was reset; what was collected stays until it is reset."""
@@ -328,17 +328,17 @@ class EngineState:
     def note_tracking(self) -> None:
         """A session has begun or ended to track keys."""
         self.set_state(TRACKED, bool(self.tracking.sessions))
-        self.heeds_changes = bool(self.watchers) or self.tracking.heeds_changes
+        self.follows_changes = bool(self.watchers) or self.tracking.follows_changes
 
     def note_change(self, session: Session, db_index: int, key: bytes) -> None:
         """A key has changed while a session's request was run: for WATCH, and for CLIENT TRACKING."""
         for watching in self.watchers.get((db_index, key), ()):
             watching.watch_broken = True
-        if self.tracking.heeds_changes:
+        if self.tracking.follows_changes:
             if not self.loading:
                 self.tracking.note_change(session, key, self.outgoing)
         elif not self.watchers:
-            self.heeds_changes = False  # nobody tracks keys any more, and the last one that was read has changed
+            self.follows_changes = False  # nobody tracks keys any more, and the last one that was read has changed
 
     def tell_of_flush(self, ctx: Context, is_lazy: bool) -> bytes:
         """A database was emptied: tell whoever tracks keys; what stands before the reply of the request itself.
@@ -431,7 +431,7 @@ class EngineState:
                     del self.watchers[place]
             session.watched = session.watched_stale = NO_PLACES
             session.watched_bytes = 0
-            self.heeds_changes = bool(self.watchers) or self.tracking.heeds_changes
+            self.follows_changes = bool(self.watchers) or self.tracking.follows_changes
         session.watch_broken = False
 
     def _change_aof_compat(self) -> None:
@@ -444,7 +444,7 @@ class EngineState:
         """The log and the stream to replicas have the words that the log's readers and all replicas know."""
         self.effects.dialect = aof_compat.of(self.settings).within(self.replication.words)
 
-    def _heed_needed_replicas(self) -> None:
+    def _read_needed_replicas(self) -> None:
         self.set_state(NEEDS_REPLICAS, self.settings.number("min-replicas-to-write") > 0)
 
     def _changes(self) -> int:

@@ -41,7 +41,7 @@ class RequestReader:
 
     `_strict`, `_hiredis` and `_later` are made when they are needed: many clients never do.
 
-    limits: those that hold; `heed` gives others.
+    limits: those that hold; `use_limits` gives others.
     pending: bytes fed and not taken; of many requests that were put back, an estimate by their number. Whole words of
     an unfinished request count as taken, as in Redis.
     shapes: of the batches of commands that have one, by their names in upper and lower case.
@@ -81,7 +81,7 @@ class RequestReader:
         """Whether the strict parser is inside a request."""
         return self._strict is not None and self._strict.is_amid
 
-    def heed(self, limits: Limits) -> None:
+    def use_limits(self, limits: Limits) -> None:
         """Apply other limits from the next word on."""
         self.limits = limits
         if self._strict is not None:

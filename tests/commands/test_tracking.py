@@ -96,7 +96,7 @@ def test_a_client_that_left_is_not_told_and_its_keys_are_forgotten_as_they_chang
     assert dialogue.engine.outgoing == []
     assert len(dialogue.engine.tracking.read) == 1
     dialogue("SET b 1", "SET c 1")
-    assert not dialogue.engine.heeds_changes
+    assert not dialogue.engine.follows_changes
 
 
 def test_info_counts_clients_keys_readers_and_prefixes(dialogue: Dialogue, reader: Dialogue) -> None:

@@ -318,10 +318,10 @@ def test_other_limits_hold_from_the_next_word_on() -> None:
     reader.feed(b"*3\r\n$3\r\nSET\r\n")
 
     assert taken(reader) == ([], None)
-    reader.heed(Limits())
+    reader.use_limits(Limits())
     reader.feed(b"$1\r\nk\r\n$16385\r\n" + b"v" * 16385 + b"\r\n")
     assert taken(reader) == ([[b"SET", b"k", b"v" * 16385]], None)
-    reader.heed(Limits(authenticated=False))
+    reader.use_limits(Limits(authenticated=False))
     reader.feed(b"*11\r\n")
     assert taken(reader) == ([], b"unauthenticated multibulk length")
 

@@ -120,8 +120,8 @@ def clients(ctx: Context) -> Text:
     sessions = engine.sessions.values()
     blocked = [session.blocked for session in sessions if session.blocked is not None]
     awaited_keys = {(request.db_index, key) for request in blocked for key in request.keys}
-    heeding = [request for request in blocked if request.heeds_loss]
-    keys_not_to_be_lost = {(request.db_index, key) for request in heeding for key in request.keys}
+    waking_on_loss = [request for request in blocked if request.wakes_on_loss]
+    keys_not_to_be_lost = {(request.db_index, key) for request in waking_on_loss for key in request.keys}
     maxclients = engine.settings.number("maxclients")
     return (
         f"connected_clients:{len(sessions) - len(engine.replication.replicas)}\r\n"

@@ -56,7 +56,7 @@ def append(ctx: Context, request: list[bytes]) -> bool:
     except ValueError:
         return False
     engine = ctx.engine
-    if entry_id <= stream.last_id or engine.heeds_changes or engine.notified or engine.blocking.by_key:
+    if entry_id <= stream.last_id or engine.follows_changes or engine.notified or engine.blocking.by_key:
         return False
     fields = request[_FIELDS_AT:]
     ms, seq = ids.halves(entry_id)
@@ -73,7 +73,7 @@ def append_run(ctx: Context, requests: list[list[bytes]], start: int) -> int:
     if (
         not isinstance(stream, Stream)
         or stream.rewound
-        or engine.heeds_changes
+        or engine.follows_changes
         or engine.notified
         or engine.blocking.by_key
     ):
@@ -97,8 +97,8 @@ def append_run(ctx: Context, requests: list[list[bytes]], start: int) -> int:
         return 0
     at = 0
     for end in ends:
-        alike = same_field_entries(run[at:end], _FIELDS_AT) if end - at >= MIN_BATCH else None
-        if alike is None:
+        same_fields = same_field_entries(run[at:end], _FIELDS_AT) if end - at >= MIN_BATCH else None
+        if same_fields is None:
             for place in range(at, end):
                 fields = run[place][_FIELDS_AT:]
                 stream.append(ms[place], seq[place], entries.encode(ids.text_of(ms[place], seq[place]), fields), fields)
@@ -106,7 +106,7 @@ def append_run(ctx: Context, requests: list[list[bytes]], start: int) -> int:
             encoded: list[bytes] = []
             for place in range(at, end):
                 encoded.append(entries.encode(ids.text_of(ms[place], seq[place]), run[place], _FIELDS_AT))
-            stream.append_run((ms[at], seq[at], end - at), encoded, alike, 0)
+            stream.append_run((ms[at], seq[at], end - at), encoded, same_fields, 0)
         at = end
     ctx.dirty += len(run)
     return len(run)

@@ -68,7 +68,7 @@ class Tracking:
         self.due = False
 
     @property
-    def heeds_changes(self) -> bool:
+    def follows_changes(self) -> bool:
         """Whether a change of a key may matter to somebody."""
         return len(self.sessions) > 0 or len(self.read) > 0
 

@@ -15,11 +15,11 @@ class BlockedRequest:
     group: the consumer group of an XREADGROUP; None for readers who are simply tried again (XREAD, BLPOP).
     claims: the reader may find something in the pending list (XREADGROUP CLAIM).
     kind: the type of value that it waits for; a key of another type does not wake it.
-    heeds_loss: it must hear of the key's deletion and of another type at the key (XREADGROUP).
+    wakes_on_loss: it must hear of the key's deletion and of another type at the key (XREADGROUP).
     """
 
     __slots__ = (
-        "args", "claimable_ms", "claims", "consumer", "db_index", "deadline_ms", "group", "heeds_loss", "keys",
+        "args", "claimable_ms", "claims", "consumer", "db_index", "deadline_ms", "group", "wakes_on_loss", "keys",
         "kind", "postponed", "row", "serial", "session", "since_ms", "timeout_reply",
     )  # fmt: skip
 
@@ -44,7 +44,7 @@ class BlockedRequest:
         self.consumer = b""
         self.claims = False
         self.kind: type = Stream
-        self.heeds_loss = False
+        self.wakes_on_loss = False
         self.postponed = False  # by CLIENT PAUSE: it is run when the pause ends
         self.serial = 0
         self.since_ms = session.last_ms  # when it was blocked

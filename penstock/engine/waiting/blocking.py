@@ -30,15 +30,15 @@ class Queue:
     """The blocked requests of one key, with serial numbers in the order in which they came.
 
     `plain` are readers of this key alone that wait for new entries of a group: what one of them does not find, none
-    of the group does. All others are `special`: each is tried by itself, in this order; `heeding` of them must hear of
+    of the group does. All others are `special`: each is tried by itself, in this order; `waking_on_loss` of them must hear of
     the key's loss.
     """
 
-    __slots__ = ("heeding", "lost", "passed_group", "passed_ms", "plain", "special")
+    __slots__ = ("waking_on_loss", "lost", "passed_group", "passed_ms", "plain", "special")
 
     def __init__(self) -> None:
         self.special: dict[BlockedRequest, int] = {}
-        self.heeding = 0
+        self.waking_on_loss = 0
         self.plain: dict[bytes, dict[BlockedRequest, int]] = {}
         self.passed_ms: dict[bytes, int] = {}  # by group: when its plain readers were last passed over
         self.passed_group: dict[bytes, Group] = {}  # by name: the group in which their consumers are known to exist
@@ -84,7 +84,7 @@ class Blocking:
                 queue.plain.setdefault(blocked.group, {})[blocked] = blocked.serial
             elif blocked not in queue.special:
                 queue.special[blocked] = blocked.serial
-                queue.heeding += blocked.heeds_loss
+                queue.waking_on_loss += blocked.wakes_on_loss
         if blocked.deadline_ms:
             self._deadlines = _pushed(self._deadlines, blocked.deadline_ms, blocked, len(self.blocked))
 
@@ -105,7 +105,7 @@ class Blocking:
                 if not readers:
                     del queue.plain[blocked.group]
             elif queue.special.pop(blocked, None) is not None:
-                queue.heeding -= blocked.heeds_loss
+                queue.waking_on_loss -= blocked.wakes_on_loss
             if queue.is_empty():
                 del self.by_key[place]
 
@@ -200,11 +200,11 @@ class Blocking:
         db_index, key = place
         db = self._keyspace.databases[db_index]
         value = None if now_us // 1000 > db.expires.get(key, FOREVER_MS) else db.values.get(key)
-        if value is None and not queue.heeding:
+        if value is None and not queue.waking_on_loss:
             return
         kind = type(value)
         for blocked in specials:
-            if blocked in queue.special and (blocked.kind is kind or blocked.heeds_loss):
+            if blocked in queue.special and (blocked.kind is kind or blocked.wakes_on_loss):
                 heappush(turns, (queue.special[blocked], blocked))
                 return
 

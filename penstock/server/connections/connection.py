@@ -90,7 +90,7 @@ class Connection(Link):
         if self._is_tls:
             self._begin_tls()
         if not session.authenticated:
-            self._reader.heed(turn.request_limits.of(session))
+            self._reader.use_limits(turn.request_limits.of(session))
         self.closed = False
         turn.connections[session.id] = self
         if turn.server_log.is_verbose:
@@ -265,7 +265,7 @@ class Connection(Link):
             self._note_replies()  # before messages to others, in the order in which the engine made them
             turn.hand_out(engine.changed)
         if session.authenticated is not self._reader.limits.authenticated:
-            self._reader.heed(turn.request_limits.of(session))
+            self._reader.use_limits(turn.request_limits.of(session))
 
     def _must_wait(self) -> bool:
         """Whether no request may be handled now, whatever has come."""

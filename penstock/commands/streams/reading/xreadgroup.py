@@ -247,7 +247,7 @@ def _none_yet(ctx: Context, args: list[bytes], options: ReadArguments, targets: 
     blocked.group = options.group
     blocked.consumer = options.consumer
     blocked.claims = options.claim_ms != read_arguments.NOT_GIVEN
-    blocked.heeds_loss = True
+    blocked.wakes_on_loss = True
     ctx.engine.block(blocked)
     ctx.engine.blocking.claimable_at(blocked, claimable_ms)
     return BLOCKED
