@@ -336,7 +336,7 @@ class Engine(EngineState):
 
     def _is_judged_once(self, session: Session, row: Row, batch: RequestBatch, at: int) -> bool:
         """Whether the rights of a session's user are the same for all requests of a batch from a place on."""
-        return not session.state & RESTRICTED or self.access.judges_alike(session, row, batch, at)
+        return not session.state & RESTRICTED or self.access.same_verdict(session, row, batch, at)
 
     def _pass_gate(
         self, session: Session, row: Command | None, batch: RequestBatch, at: int, replies: list[bytes]
@@ -373,7 +373,7 @@ class Engine(EngineState):
             self._end_caching(session, row)
             replies.append(reply.error(refusal.text))
             return None, 1
-        # The gate judges the requests of a batch alike, unless memory runs short between two of them, or they have
+        # The gate decides once for all requests of a batch, unless memory runs short between two of them, or they have
         # different keys, of which the user may use some.
         is_judged_once = not self.state and self._is_judged_once(session, row, batch, at)
         left = batch.after(at) if is_judged_once else batch.part(at, at + 1)

@@ -27,7 +27,7 @@ from penstock.protocol.request_batch import (
     PREFIX_WORDS,
     REQUESTS,
     RequestBatch,
-    alike,
+    same_shape,
     fit_columns,
     layout,
     one,
@@ -76,7 +76,7 @@ class LoneRequests:
         return cut_words(data, size, end, self._width - len(words), words)
 
     def note(self, words: list[bytes], data: bytes, shapes: dict[bytes, int]) -> None:
-        """A request of more words than a prefix came alone: see whether the one before began alike."""
+        """A request of more words than a prefix came alone: see whether the one before began with the same words."""
         former = self.batch.prefix
         if len(former) != len(words) or former[0] != words[0] or former[1] != words[1]:
             return
@@ -100,7 +100,7 @@ def batches(
     end: i64 = len(data)
     while at < end and limit > 0:
         if at + 2 < end and data[at + 1] == _ONE and data[at + 2] == _CR:
-            bound = bound_at(data, at, end)
+            bound = multi_or_exec_at(data, at, end)
             if bound is not None:
                 found.append(bound)
                 limit -= 1
@@ -110,8 +110,8 @@ def batches(
         stop: i64 = NONE
         if at == 0 and lone.head:
             stop = lone.cut(data, end, words)
-        begins_alike = stop > 0
-        if not begins_alike:
+        has_same_head = stop > 0
+        if not has_same_head:
             if words:
                 words = []
             stop = cut_request(data, at, end, words)
@@ -121,7 +121,7 @@ def batches(
         if len(name) > 1 and (name[1] == _O or name[1] == _SMALL_O) and name[:2] in WEB_INITIALS and is_web(name):
             break
         if stop == end and at == 0:
-            if not begins_alike and len(words) > PREFIX_WORDS:
+            if not has_same_head and len(words) > PREFIX_WORDS:
                 lone.note(words, data, shapes)
             found.append(lone.batch.become(words, data))
             return end
@@ -149,7 +149,7 @@ def batches(
                     at = batch_end
                     continue
         if shape & REQUESTS:
-            batch, at = cut_alike(data, at, stop, words, shape)
+            batch, at = cut_same_shape(data, at, stop, words, shape)
             found.append(batch)
             limit -= batch.count
             continue
@@ -159,7 +159,7 @@ def batches(
     return at
 
 
-def bound_at(data: bytes, at: i64, end: i64) -> RequestBatch | None:
+def multi_or_exec_at(data: bytes, at: i64, end: i64) -> RequestBatch | None:
     """The MULTI or EXEC at an offset, in capitals, if it does not come alone; None for any other request.
 
     Making and freeing their words and batches takes as long as parsing three other requests.
@@ -173,7 +173,7 @@ def bound_at(data: bytes, at: i64, end: i64) -> RequestBatch | None:
     return None
 
 
-def cut_alike(data: bytes, start: i64, at: i64, first: list[bytes], shape: int) -> tuple[RequestBatch, i64]:
+def cut_same_shape(data: bytes, start: i64, at: i64, first: list[bytes], shape: int) -> tuple[RequestBatch, i64]:
     """The request at an offset and those behind it that have its name and number of words, up to two that fit columns;
     and the offset behind them. Where others fit columns, each keeps its bytes.
 
@@ -201,7 +201,7 @@ def cut_alike(data: bytes, start: i64, at: i64, first: list[bytes], shape: int) 
         several.append(words)
         last = at
         at = stop
-    return alike(several, texts), at
+    return same_shape(several, texts), at
 
 
 def cut_batch(

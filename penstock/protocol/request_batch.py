@@ -141,7 +141,7 @@ class RequestBatch:
         if count == self.count:
             return self
         if self._requests is not None:
-            return alike(self._requests[start:stop], self._texts[start:stop])
+            return same_shape(self._requests[start:stop], self._texts[start:stop])
         if count == 1:
             return one(self.request(start))
         tails = None if self._tails is None else self._tails[start:stop]
@@ -199,7 +199,7 @@ def one(request: list[bytes]) -> RequestBatch:
     return RequestBatch(request, NO_WORDS, NO_COLUMNS, 1)
 
 
-def alike(requests: list[list[bytes]], texts: list[bytes] = NO_WORDS) -> RequestBatch:
+def same_shape(requests: list[list[bytes]], texts: list[bytes] = NO_WORDS) -> RequestBatch:
     """A batch of requests that have one name and as many words; the lists are kept. texts: their bytes, or nothing."""
     if len(requests) == 1:
         return one(requests[0])
@@ -298,7 +298,7 @@ def batches_of(requests: list[list[bytes]], shapes: dict[bytes, int]) -> list[Re
         if shape & COLUMNS and len(requests[at + 1]) == len(request) and fit_columns(request, requests[at + 1], shape):
             batch = _in_columns(requests, at, shape)
         elif shape & REQUESTS:
-            batch = _alike(requests, at, shape)
+            batch = _of_same_shape(requests, at, shape)
         else:
             batch = one(request)
         found.append(batch)
@@ -306,7 +306,7 @@ def batches_of(requests: list[list[bytes]], shapes: dict[bytes, int]) -> list[Re
     return found
 
 
-def _alike(requests: list[list[bytes]], at: int, shape: int) -> RequestBatch:
+def _of_same_shape(requests: list[list[bytes]], at: int, shape: int) -> RequestBatch:
     """The requests from a place on that have the first one's name and number of words, up to two that fit columns."""
     name, words, stop, count = requests[at][0], len(requests[at]), at + 1, len(requests)
     while stop < count and len(requests[stop]) == words and requests[stop][0] == name:
@@ -317,7 +317,7 @@ def _alike(requests: list[list[bytes]], at: int, shape: int) -> RequestBatch:
     if shape & POSITIONS and 1 < words <= MOST_POSITIONS and stop - at > 1:
         columns = list(map(list, zip(*requests[at:stop], strict=True)))
         return RequestBatch([name], NO_WORDS, columns[1:], stop - at)
-    return alike(requests[at:stop])
+    return same_shape(requests[at:stop])
 
 
 def _in_columns(requests: list[list[bytes]], at: int, shape: int) -> RequestBatch:

@@ -43,7 +43,7 @@ TAKEN = {
 }
 NOT_TAKEN = {
     "a deleted entry": [*ADDED, GROUP, "XDEL s 7-1", delivery(SOME)],
-    "a ghost": [*ADDED, GROUP, delivery(SOME), "XDEL s 7-1", delivery(SOME, "bo")],
+    "a deleted pending entry": [*ADDED, GROUP, delivery(SOME), "XDEL s 7-1", delivery(SOME, "bo")],
     "another order": [*ADDED, GROUP, delivery("20-2 " + SOME)],
     "an id twice": [*ADDED, GROUP, delivery(SOME + " 29-2")],
     "an id that is written otherwise": [*ADDED, GROUP, delivery(SOME.replace(" 7-1", " 07-1"))],

@@ -220,7 +220,7 @@ def claim_order(ask: Ask, key: str, group: bytes) -> object:
     return [(entry[0], entry[3]) for entry in read[key.encode()]]
 
 
-def without_ghosts(seen: dict[object, object]) -> dict[object, object]:
+def without_deleted_pending(seen: dict[object, object]) -> dict[object, object]:
     """The same picture without pending entries whose message is gone: no older Redis can be told of their release."""
     for shown in seen.values():
         if isinstance(shown, tuple) and isinstance(shown[1], dict):

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.interchange.pictures import RELEASED, Ask, Ours, ours, theirs, value, without_ghosts
+from tests.interchange.pictures import RELEASED, Ask, Ours, ours, theirs, value, without_deleted_pending
 from tests.support.reference_server import NoReference, reference_binary
 from tests.support.seeds import seeds
 
@@ -53,7 +53,7 @@ def seen(ask: Ask) -> dict[object, object]:
         stream = value(ask, key, RELEASED) if ask("EXISTS", key) else None
         if isinstance(stream, dict):
             shown[key] = (None, {name: field for name, field in stream.items() if not name.startswith(b"idmp")})
-    return without_ghosts(shown)
+    return without_deleted_pending(shown)
 
 
 def as_valkey(shown: dict[object, object]) -> dict[object, object]:

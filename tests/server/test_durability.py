@@ -438,7 +438,7 @@ def test_history_is_deleted_in_the_background(server: Server) -> None:
 
 def test_loadaof_gives_what_a_restart_would(server: Server) -> None:
     server.turn("SET a 1")
-    server.engine.keyspace.databases[0].put(b"ghostly", b"never logged")
+    server.engine.keyspace.databases[0].put(b"forged", b"never logged")
     assert server.turn("DEBUG LOADAOF") == b"OK"
     assert server.turn("KEYS *") == [b"a"]
     server.turn("SET b 2")

@@ -328,10 +328,10 @@ class AccessControl:
             self._note(session, self._context(session), row, request, denial)
             raise ReplyError(b"NOPERM " + refusal_text(session.user, row, denial))
 
-    def judges_alike(self, session: Session, row: Row, batch: RequestBatch, at: int) -> bool:
+    def same_verdict(self, session: Session, row: Row, batch: RequestBatch, at: int) -> bool:
         """Whether the requests of a batch behind a place are allowed if that one is. O(1), or O(requests)."""
         user = session.user
-        if user.allows_anyhow(row) or self.catalog.judges_alike(row, batch) or batch.is_one_repeated():
+        if user.allows_anyhow(row) or self.catalog.same_verdict(row, batch) or batch.is_one_repeated():
             return True
         return all(user.denial(row, batch.request(other)) is None for other in range(at + 1, batch.count))
 

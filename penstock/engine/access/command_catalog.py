@@ -60,7 +60,7 @@ class CommandCatalog:
             place = self._only_keys[row.name] = KeyPlace(specs[0].index, specs[0].flags) if is_key else None
         return place
 
-    def judges_alike(self, row: Row, batch: RequestBatch) -> bool:
+    def same_verdict(self, row: Row, batch: RequestBatch) -> bool:
         """Whether the key of a command that has one is the same in all requests of a batch."""
         place = self.only_key(row)
         return place is not None and place.position < len(batch.prefix)

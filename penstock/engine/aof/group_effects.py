@@ -173,16 +173,16 @@ def release_words(dialect: Dialect, key: bytes, group: Group, texts: list[bytes]
     return (b"XCLAIM", key, group.name, dialect.consumer, b"0", *texts, *options)
 
 
-def log_dropped_references(ctx: Context, key: bytes, stream: Stream, gone: list[StreamId]) -> None:
+def log_dropped_references(ctx: Context, key: bytes, stream: Stream, dropped_ids: list[StreamId]) -> None:
     """Entries are pending in no group any more."""
     for name in stream.groups:
-        log_acknowledged(ctx, key, name, gone)
+        log_acknowledged(ctx, key, name, dropped_ids)
 
 
-def log_acknowledged(ctx: Context, key: bytes, group: bytes, gone: list[StreamId]) -> None:
+def log_acknowledged(ctx: Context, key: bytes, group: bytes, dropped_ids: list[StreamId]) -> None:
     """Entries are not pending in a group any more."""
-    for at in range(0, len(gone), MOST_IDS):
-        ctx.log(b"XACK", key, group, *map(ids.text, gone[at : at + MOST_IDS]))
+    for at in range(0, len(dropped_ids), MOST_IDS):
+        ctx.log(b"XACK", key, group, *map(ids.text, dropped_ids[at : at + MOST_IDS]))
 
 
 def log_position(ctx: Context, key: bytes, group: Group) -> None:
@@ -225,8 +225,8 @@ def _position(head: bytes, group: Group) -> bytes:
     return b"%b%b$11\r\nENTRIESREAD\r\n%b" % (head, id_word, read_word)
 
 
-def log_ghost(ctx: Context, key: bytes, group: Group, held: PendingSlot) -> None:
-    """A pending entry whose message is gone is about to be dropped.
+def log_deleted_pending(ctx: Context, key: bytes, group: Group, held: PendingSlot) -> None:
+    """A deleted pending entry (its entry is not in the stream any more) is about to be dropped.
 
     With the old owner's XCLAIM a replay finds no entry and drops it as well; an unowned one is acknowledged.
     """

@@ -107,7 +107,7 @@ class StreamLines:
             first_ids = [stream.first_id] if stream.length else []
             yield pack((b"XSETID", key, ids.text(min([stream.last_id + 1, *first_ids, *absent[:1]]) - 1)))
         else:
-            absent = _ascending([*self._ghost_ids(), *self._recorded_ids()])
+            absent = _ascending([*self._deleted_pending_ids(), *self._recorded_ids()])
             if not stream.length and not absent:
                 yield pack((b"XADD", key, b"MAXLEN", b"0", b"0-1", b"x", b"y"))
         yield from self._entries(absent)
@@ -126,8 +126,8 @@ class StreamLines:
         """The ids of what is pending, in no order."""
         return [block.id_at(slot) for group in self._groups for block, slot in group.walk(0)]
 
-    def _ghost_ids(self) -> list[StreamId]:
-        """The ids of what is pending though its entry is gone, in no order; there are no rewound pending entries."""
+    def _deleted_pending_ids(self) -> list[StreamId]:
+        """The ids of deleted pending entries, in no order; there are no rewound pending entries."""
         return [
             block.id_at(slot)
             for group in self._groups

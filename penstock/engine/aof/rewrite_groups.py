@@ -38,23 +38,23 @@ class GroupLines:
     def _claim_lines(self) -> Iterator[bytes]:
         """One XCLAIM for each run of equal consumer, time and count: their order is CLAIM's order."""
         texts: list[bytes] = []
-        alike = (0, 0, 0)
+        common = (0, 0, 0)
         for block, start, stop in runs_in_time_order(self._group):
             this = (block.owners[start], block.times[start], block.counts[start])
-            if texts and this != alike:
-                yield self._claim(texts, alike)
+            if texts and this != common:
+                yield self._claim(texts, common)
                 texts = []
-            alike = this
+            common = this
             texts += block.segment.id_texts(start, stop)
             while len(texts) >= MOST_IDS:
-                yield self._claim(texts[:MOST_IDS], alike)
+                yield self._claim(texts[:MOST_IDS], common)
                 del texts[:MOST_IDS]
         if texts:
-            yield self._claim(texts, alike)
+            yield self._claim(texts, common)
 
-    def _claim(self, texts: list[bytes], alike: tuple[int, int, int]) -> bytes:
+    def _claim(self, texts: list[bytes], common: tuple[int, int, int]) -> bytes:
         self._progress.steps += len(texts)
-        owner, time_ms, count = alike
+        owner, time_ms, count = common
         consumer = self._group.numbers[owner]
         assert consumer is not None, "time order holds what has an owner"
         options = (b"TIME", b"%d" % time_ms, b"RETRYCOUNT", b"%d" % count, b"FORCE", b"JUSTID", b"LASTID", self._last)
@@ -68,15 +68,15 @@ class GroupLines:
     def _release_lines(self) -> Iterator[bytes]:
         """One line for each run of equal count, in order of release."""
         texts: list[bytes] = []
-        alike = 0
+        common = 0
         for block, slot in self._group.nack_zone():
-            if texts and (block.counts[slot] != alike or len(texts) == MOST_IDS):
-                yield self._release(texts, alike)
+            if texts and (block.counts[slot] != common or len(texts) == MOST_IDS):
+                yield self._release(texts, common)
                 texts = []
-            alike = block.counts[slot]
+            common = block.counts[slot]
             texts.append(block.id_text(slot))
         if texts:
-            yield self._release(texts, alike)
+            yield self._release(texts, common)
 
     def _release(self, texts: list[bytes], count: int) -> bytes:
         self._progress.steps += len(texts)

@@ -45,13 +45,13 @@ def value_of(field: bytes, entry: bytes) -> bytes | None:
     return None
 
 
-def let_go(stream: Stream, entry_ids: list[StreamId]) -> None:
+def forget_deleted(stream: Stream, entry_ids: list[StreamId]) -> None:
     """Entries were deleted."""
     for group in stream.groups.values():
         order = None if group.policy is None else group.policy.keys
         if order is not None:
             for entry_id in entry_ids:
-                order.let_go(entry_id)
+                order.forget_deleted(entry_id)
 
 
 def settle(ctx: Context, key: bytes, stream: Stream) -> None:
@@ -61,7 +61,7 @@ def settle(ctx: Context, key: bytes, stream: Stream) -> None:
         if policy is None or policy.keys is None:
             continue
         order = policy.keys
-        _let_go_of_trimmed(stream, group, order)
+        _forget_trimmed(stream, group, order)
         if order.freed:
             ctx.signal(key)
             _make_ready(policy, order, sorted(order.freed), ctx.now_ms)
@@ -83,12 +83,12 @@ def _make_ready(policy: GroupPolicy, order: KeyOrder, values: list[bytes], now_m
             policy.release(entry_id, now_ms)
 
 
-def _let_go_of_trimmed(stream: Stream, group: Group, order: KeyOrder) -> None:
+def _forget_trimmed(stream: Stream, group: Group, order: KeyOrder) -> None:
     """Pending entries below the first live one are deleted. O(log b), and O(1) for each new one."""
     first_id = stream.first_id if stream.length else stream.last_id + 1
     if first_id > order.deleted_below:
         for block, slot in group.walk(order.deleted_below):
             if block.id_at(slot) >= first_id:
                 break
-            order.let_go(block.id_at(slot))
+            order.forget_deleted(block.id_at(slot))
         order.deleted_below = first_id

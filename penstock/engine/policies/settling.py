@@ -176,7 +176,7 @@ def read_without_ack(ctx: Context, key: bytes, stream: Stream, runs: list[Segmen
 def deleted(ctx: Context, key: bytes, stream: Stream, entry_ids: list[StreamId]) -> None:
     """Entries were deleted by their ids."""
     if stream.policies is not None and leases.are_kept(ctx):
-        keys.let_go(stream, entry_ids)
+        keys.forget_deleted(stream, entry_ids)
         settle(ctx, key, stream)
 
 

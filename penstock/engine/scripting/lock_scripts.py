@@ -25,7 +25,7 @@ def is_lock_script(sha: bytes) -> bool:
     return sha in FEWEST
 
 
-def goes_well(db: Database, sha: bytes, keys: int, given: list[bytes]) -> bool:
+def succeeds(db: Database, sha: bytes, keys: int, given: list[bytes]) -> bool:
     """Whether nothing in it is refused: the words are what redis-py sends, and the key is a string or missing."""
     if keys != 1 or len(given) < FEWEST[sha]:
         return False

@@ -199,7 +199,7 @@ class Scripts:
             self._look_at_cluster(script.flags, words[:keys])
         if script.is_lock:
             plain = not read_only and self._engine.trouble is None and not ctx.session.state & RESTRICTED
-            if not self._has_lua() or (plain and lock_scripts.goes_well(ctx.db, sha, keys, words)):
+            if not self._has_lua() or (plain and lock_scripts.succeeds(ctx.db, sha, keys, words)):
                 self.calls.begin(ctx.session, ctx.db_index, ctx.now_us, read_only)
                 given = words[:1] + words[keys:] if keys else []
                 ended = lock_scripts.run(self.calls, sha, given)

@@ -49,7 +49,7 @@ class KeyOrder:
             self.freed.pop(value, None)
             self.freed[value] = None
 
-    def let_go(self, entry_id: StreamId) -> None:
+    def forget_deleted(self, entry_id: StreamId) -> None:
         """A pending entry was deleted from the stream: it stands in nobody's way."""
         value = self.values.get(entry_id)
         if value is not None:

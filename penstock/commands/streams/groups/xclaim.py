@@ -206,7 +206,7 @@ def _force(group: Group, found: tuple[Segment, int], consumer: Consumer, options
 
 
 def _drop_deleted_pending(ctx: Context, key: bytes, group: Group, pending_slot: PendingSlot) -> None:
-    group_effects.log_ghost(ctx, key, group, pending_slot)
+    group_effects.log_deleted_pending(ctx, key, group, pending_slot)
     group.forget(*pending_slot)
     ctx.dirty += 1
 
