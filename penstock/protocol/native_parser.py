@@ -27,10 +27,10 @@ from penstock.protocol.request_batch import (
     PREFIX_WORDS,
     REQUESTS,
     RequestBatch,
-    same_shape,
     fit_columns,
     layout,
     one,
+    same_shape,
 )
 from penstock.protocol.strict_parser import WEB_INITIALS, is_web
 

@@ -73,7 +73,7 @@ STORIES = {
     "deleted pending entries below": [*ADDED, *READ, "XTRIM s MAXLEN 4"],
     "deleted pending entries between": [*ADDED, *READ, "XDEL s 2-0 5-0 6-0"],
     "deleted pending entries only": [*ADDED, *READ, "XTRIM s MAXLEN 0"],
-    "deleted pending entries released": [*ADDED, *READ, "XDEL s 2-0", "XNACK s g FAIL IDS 2 2-0 1-0", "XTRIM s MINID 2"],
+    "deleted pending entries of none": [*ADDED, *READ, "XDEL s 2-0", "XNACK s g FAIL IDS 2 2-0 1-0", "XTRIM s MINID 2"],
     "strays": [*ADDED, *READ, "XNACK s g FAIL IDS 1 6-0", "XTRIM s MAXLEN 0", "XSETID s 3-0"],
     "strays above entries": [*ADDED, *READ, "XTRIM s MAXLEN 0", "XSETID s 2-0", "XADD s 3-0 f new", "XADD s 4-0 f new"],
     "groups": [

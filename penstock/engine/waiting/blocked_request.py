@@ -19,8 +19,8 @@ class BlockedRequest:
     """
 
     __slots__ = (
-        "args", "claimable_ms", "claims", "consumer", "db_index", "deadline_ms", "group", "wakes_on_loss", "keys",
-        "kind", "postponed", "row", "serial", "session", "since_ms", "timeout_reply",
+        "args", "claimable_ms", "claims", "consumer", "db_index", "deadline_ms", "group", "keys", "kind",
+        "postponed", "row", "serial", "session", "since_ms", "timeout_reply", "wakes_on_loss",
     )  # fmt: skip
 
     def __init__(

@@ -29,12 +29,12 @@ MakeConsumer: TypeAlias = Callable[[int, bytes, bytes, bytes, int], None]
 class Queue:
     """The blocked requests of one key, with serial numbers in the order in which they came.
 
-    `plain` are readers of this key alone that wait for new entries of a group: what one of them does not find, none
-    of the group does. All others are `special`: each is tried by itself, in this order; `waking_on_loss` of them must hear of
-    the key's loss.
+    `plain` are readers of this key alone that wait for new entries of a group: what one of them does not find, none of
+    the group does. All others are `special`: each is tried by itself, in this order; `waking_on_loss` of them must hear
+    of the key's loss.
     """
 
-    __slots__ = ("waking_on_loss", "lost", "passed_group", "passed_ms", "plain", "special")
+    __slots__ = ("lost", "passed_group", "passed_ms", "plain", "special", "waking_on_loss")
 
     def __init__(self) -> None:
         self.special: dict[BlockedRequest, int] = {}

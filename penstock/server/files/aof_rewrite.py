@@ -29,8 +29,8 @@ class AofRewrite:
     """Rewrites of one server's log, or, with appendonly no, of a log that is open only while its base is written."""
 
     __slots__ = (
-        "_engine", "_log_writer", "_removal", "_settings", "_spare", "_state", "_swap", "_swapped_pid",
-        "_swapping", "_synced_ahead", "_tell", "_logged_ms", "_tried_ms", "process",
+        "_engine", "_log_writer", "_logged_ms", "_removal", "_settings", "_spare", "_state", "_swap",
+        "_swapped_pid", "_swapping", "_synced_ahead", "_tell", "_tried_ms", "process",
     )  # fmt: skip
 
     def __init__(self, log_writer: "AofWriter", process: RewriteChild) -> None:
