@@ -106,14 +106,14 @@ class Check:
         start = 0
         try:
             if part.is_first and is_rdb(self._disk, path):
-                snapshot = look_through(self._disk, path, with_progress.tell)
+                snapshot = look_through(self._disk, path, with_progress.show)
                 self._report_snapshot(part, snapshot)
                 if snapshot.problem:
                     return UNUSABLE
                 start = snapshot.end
                 if start == self._disk.size(path):
                     return FINE
-            found = Inspection(self._disk, path, self._names, self._later_than_s).run(with_progress.tell, start)
+            found = Inspection(self._disk, path, self._names, self._later_than_s).run(with_progress.show, start)
         finally:
             with_progress.close()
         self._report(part, found)
@@ -280,7 +280,7 @@ class Progress:
             make: Callable[..., Bar] = import_module("tqdm").tqdm
             self._bar = make(total=self._size, desc=path.name, unit="B", unit_scale=True, file=errors, leave=False)
 
-    def tell(self, done: int) -> None:
+    def show(self, done: int) -> None:
         if self._errors is None:
             return
         if self._bar is not None:

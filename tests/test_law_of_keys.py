@@ -185,7 +185,7 @@ def each_case(seed: int) -> Iterator[tuple[random.Random, Row, Door]]:
 
 
 def depends_on_options(row: Row) -> bool:
-    return "variable_flags" in row.keys or any(not spec.tells_places for spec in key_specs.parse(row.keys))
+    return "variable_flags" in row.keys or any(not spec.knows_places for spec in key_specs.parse(row.keys))
 
 
 # -- the law ----------------------------------------------------------------------------------------------------------

@@ -20,7 +20,7 @@ from penstock.engine.policies import policy_tick
 from penstock.engine.scripting import late_script
 from penstock.engine.scripting.script_requests import ScriptRequests
 from penstock.engine.scripting.scripts import Scripts
-from penstock.engine.session import NOBODY, QueuedRequests, Session
+from penstock.engine.session import NO_CLIENT, QueuedRequests, Session
 from penstock.engine.state import (
     AT_END_OF_REQUEST,
     BUSY,
@@ -481,7 +481,7 @@ class Engine(EngineState):
     def make_consumer(self, db_index: int, key: bytes, group: bytes, name: bytes, now_us: int) -> None:
         """A consumer that was deleted while a reader of it is blocked exists again from the next event on."""
         ctx = self.context
-        ctx.begin(NOBODY, now_us)
+        ctx.begin(NO_CLIENT, now_us)
         ctx.select(db_index)
         stream = ctx.stream(key)
         found = None if stream is None else stream.groups.get(group)
@@ -564,7 +564,7 @@ class Engine(EngineState):
         if self.policies.used:
             policy_tick.run(self, now_us)
         self.keyspace.drop_idle_orders(now_ms)
-        self.tracking.drop_excess(NOBODY, self.outgoing)
+        self.tracking.drop_excess(NO_CLIENT, self.outgoing)
         if self.lazy_free.parts:
             self._free_remains()
         if self.memory.is_due:

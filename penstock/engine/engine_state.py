@@ -340,7 +340,7 @@ class EngineState:
         elif not self.watchers:
             self.follows_changes = False  # nobody tracks keys any more, and the last one that was read has changed
 
-    def tell_of_flush(self, ctx: Context, is_lazy: bool) -> bytes:
+    def notify_flush(self, ctx: Context, is_lazy: bool) -> bytes:
         """A database was emptied: tell whoever tracks keys; what stands before the reply of the request itself.
 
         is_lazy: by an asynchronous request, whose reply Redis does not send from another thread.
@@ -348,7 +348,7 @@ class EngineState:
         is_first = ctx.waits and not is_lazy and not ctx.session.state & REPLIES_WITHHELD
         return self.tracking.note_flush(ctx.session, is_first, self.outgoing)
 
-    def tell_of_reload(self, ctx: Context) -> None:
+    def notify_reload(self, ctx: Context) -> None:
         """All data were replaced: as after a flush, but the session itself is told after its reply."""
         self.tracking.note_flush(ctx.session, False, self.outgoing)
 
@@ -361,7 +361,7 @@ class EngineState:
     def notify(self, db_index: int, kind: str, name: bytes, key: bytes) -> None:
         """Tell of a keyspace event of a class (a letter), if the class is wanted."""
         if kind in self.notified:
-            notifications.tell(self.subscriptions, self.notified, db_index, name, key, self.outgoing)
+            notifications.publish(self.subscriptions, self.notified, db_index, name, key, self.outgoing)
 
     def _set_notified(self) -> None:
         self.notify_of(notifications.wanted(self.settings))

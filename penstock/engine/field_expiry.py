@@ -8,7 +8,7 @@ from penstock.storage.types.hashes import Hash
 FIELDS_A_LINE: Final = 1000  # of the log, and the most that one tick removes from one database
 
 
-def tell_changed(ctx: Context, key: bytes, found: Hash, event: bytes, changes: int = 1) -> None:
+def notify_changed(ctx: Context, key: bytes, found: Hash, event: bytes, changes: int = 1) -> None:
     """Fields were set, removed or got another time: watchers hear of it. The log's line is the caller's."""
     ctx.touch(key)
     ctx.event("h", event, key)
@@ -32,7 +32,7 @@ def expire_fields(ctx: Context, key: bytes, found: Hash, most: int) -> int:
     found.remove(overdue)
     for start in range(0, len(overdue), FIELDS_A_LINE):
         ctx.log(b"HDEL", key, *overdue[start : start + FIELDS_A_LINE])
-    tell_changed(ctx, key, found, b"hexpired", 0)
+    notify_changed(ctx, key, found, b"hexpired", 0)
     remove_if_empty(ctx, key, found)
     ctx.engine.statistics.expired_subkeys += len(overdue)
     return len(overdue)

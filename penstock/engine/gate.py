@@ -3,7 +3,7 @@
 from penstock.engine import intents, protected_commands, refusals
 from penstock.engine.engine_state import EngineState
 from penstock.engine.replication.replication import MASTER_DOWN
-from penstock.engine.session import NOBODY, Session
+from penstock.engine.session import NO_CLIENT, Session
 from penstock.engine.state import FOLLOWING, NEEDS_REPLICAS, RESTRICTED
 from penstock.engine.table.row import Row
 from penstock.errors import ReplyError
@@ -52,7 +52,7 @@ def admit(engine: EngineState, session: Session, row: Row, request: list[bytes])
 def evict_due(engine: EngineState, now_us: int) -> None:
     """Evict what is due though no request asks for room, as Redis 8.6.3 does after CONFIG SET maxmemory."""
     if not engine.loading:
-        engine.context.begin(NOBODY, now_us)
+        engine.context.begin(NO_CLIENT, now_us)
         engine.memory.is_due = False
         _lacks_memory(engine)
 

@@ -5,7 +5,7 @@ from typing import Final
 from penstock.engine import field_expiry
 from penstock.engine.context import Context
 from penstock.engine.engine_state import EngineState
-from penstock.engine.session import NOBODY
+from penstock.engine.session import NO_CLIENT
 
 EXPIRED_A_TICK: Final = 3000  # keys removed by one tick at most
 MOST_US: Final = 2500  # in one tick: with those of EXPIRED_EVERY_MS a third of the loop's time (in Redis a quarter, or
@@ -20,7 +20,7 @@ def expire_overdue(engine: EngineState, now_us: int) -> None:
     What is left, by count or by time, is the next tick's, which comes soon (`expiry_is_behind`).
     """
     ctx = engine.context
-    ctx.begin(NOBODY, now_us)
+    ctx.begin(NO_CLIENT, now_us)
     began_us = engine.clock.monotonic_us()
     left = EXPIRED_A_TICK
     for db_index, db in enumerate(engine.keyspace.databases):

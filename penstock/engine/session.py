@@ -313,4 +313,4 @@ class Session:
 
 
 NOWHERE: Final = Endpoints("", "")
-NOBODY: Final = Session(0)  # in whose name the engine itself acts: expiry
+NO_CLIENT: Final = Session(0)  # in whose name the engine itself acts: expiry

@@ -13,7 +13,7 @@ from penstock.commands.server import info_sections
 from penstock.engine.context import Context
 from penstock.engine.engine import Engine
 from penstock.engine.matching.globs import matches
-from penstock.engine.session import NOBODY
+from penstock.engine.session import NO_CLIENT
 from penstock.engine.telemetry.statistics import RowStatistics
 from penstock.engine.telemetry.stream_counts import KnownStreams, StreamTuples
 
@@ -74,9 +74,9 @@ class Snapshot:
 
 def take(engine: Engine, snapshot: Snapshot) -> Iterator[None]:
     """Fill a snapshot; the server may answer clients at each yield."""
-    ctx = Context(engine, NOBODY)
+    ctx = Context(engine, NO_CLIENT)
     for section in SECTIONS:
-        ctx.begin(NOBODY, engine.clock.now_us())
+        ctx.begin(NO_CLIENT, engine.clock.now_us())
         snapshot.fields.update(info_sections.fields_of(section(ctx)))
         yield
     snapshot.errors = {code.decode(errors="replace"): count for code, count in engine.statistics.errors.items()}

@@ -47,10 +47,10 @@ def take(client: WireClient) -> Survey:
     streams: list[StreamState] = []
     groups: list[GroupState] = []
     for key in sorted(_keys(client))[:MOST_STREAMS]:
-        told = _fields(client.ask(b"XINFO", b"STREAM", key))
-        if told:
+        fields = _fields(client.ask(b"XINFO", b"STREAM", key))
+        if fields:
             name = _text(key)
-            streams.append(StreamState(name, told[b"length"], told.get(b"entries-added", told[b"length"])))
+            streams.append(StreamState(name, fields[b"length"], fields.get(b"entries-added", fields[b"length"])))
             groups += _groups(client, key)
     return Survey(info_fields(info), streams, groups)
 
@@ -79,11 +79,16 @@ def _groups(client: WireClient, key: bytes) -> list[GroupState]:
     listed = client.ask(b"XINFO", b"GROUPS", key)
     groups = []
     for one in listed if isinstance(listed, list) else ():
-        told = _fields(one)
-        idle_ms = _oldest_idle_ms(client, key, told[b"name"]) if told[b"pending"] else None
+        fields = _fields(one)
+        idle_ms = _oldest_idle_ms(client, key, fields[b"name"]) if fields[b"pending"] else None
         groups.append(
             GroupState(
-                _text(key), _text(told[b"name"]), told[b"consumers"], told[b"pending"], told.get(b"lag"), idle_ms
+                _text(key),
+                _text(fields[b"name"]),
+                fields[b"consumers"],
+                fields[b"pending"],
+                fields.get(b"lag"),
+                idle_ms,
             )
         )
     return groups

@@ -82,15 +82,15 @@ def of_progress(progress: Mapping[str, Any]) -> Iterator[Sample]:
     for at, source in enumerate(progress["sources"]):
         labels = (*query, ("source", str(at)))
         yield Sample("rows_read_total", labels, source["numInputRows"])
-        told = _told(source.get("latestOffset"))
+        latest = _latest_offset(source.get("latestOffset"))
         for member, name, unit in (
             (STREAMS, "streams", 1),
             (ENTRIES_BEHIND, "entries_behind", 1),
             (MS_BEHIND, "seconds_behind", 1000),
             (REDELIVERED, "redelivered_total", 1),
         ):
-            if member in told:
-                yield Sample(name, labels, told[member] / unit)
+            if member in latest:
+                yield Sample(name, labels, latest[member] / unit)
     written = progress["sink"].get("numOutputRows", -1)
     if written >= 0:  # -1: the sink does not count
         yield Sample("rows_written_total", query, written)
@@ -100,7 +100,7 @@ def of_progress(progress: Mapping[str, Any]) -> Iterator[Sample]:
                 yield Sample("observed_total", (*query, ("name", name), ("metric", metric)), value)
 
 
-def _told(offset: Any) -> dict[str, Any]:
+def _latest_offset(offset: Any) -> dict[str, Any]:
     """The metrics in a source's latestOffset, which is JSON or its text; none in another source's."""
     if isinstance(offset, str):
         try:

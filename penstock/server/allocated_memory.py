@@ -50,13 +50,13 @@ class Allocated:
         """Bytes of the C library that are in use, and that are free; nothing where it does not tell."""
         if self._mallinfo is None:
             return 0, 0
-        told = self._mallinfo()
-        used = _number(told, "uordblks") + _number(told, "hblkhd")
-        return used, _number(told, "fordblks")
+        counters = self._mallinfo()
+        used = _number(counters, "uordblks") + _number(counters, "hblkhd")
+        return used, _number(counters, "fordblks")
 
 
-def _number(told: object, field: str) -> int:
-    return cast("int", getattr(told, field))
+def _number(counters: object, field: str) -> int:
+    return cast("int", getattr(counters, field))
 
 
 def _found_mallinfo() -> Callable[[], object] | None:

@@ -29,8 +29,8 @@ from penstock.server.cron import Cron
 from penstock.server.listening import Doors
 from penstock.server.replication.master_link import MasterLink
 from penstock.server.replication.replicas import Replicas
-from penstock.server.server_log import ServerLog, uncaught_errors_told_in, write_file
-from penstock.server.supervision import tell_end, tell_ready
+from penstock.server.server_log import ServerLog, uncaught_errors_logged_in, write_file
+from penstock.server.supervision import notify_end, notify_ready
 from penstock.server.tls import tls_context
 from penstock.server.turns.log_writer import AofWriter
 from penstock.server.turns.turn import Turn
@@ -66,7 +66,7 @@ def serve(settings: Settings, disk: Disk | None = None, companions: Sequence[Com
     clock: Clock = MovableClock(SystemClock()) if settings.yes("penstock-test-clock") else SystemClock()
     server_log = ServerLog(settings, clock)
     server_log.begin()
-    with uncaught_errors_told_in(server_log):
+    with uncaught_errors_logged_in(server_log):
         try:
             engine = new_engine(settings, clock, random.Random(os.urandom(32)))
             engine.identity.event_loop = loop_name
@@ -164,9 +164,9 @@ class Server:
             self._engine.loading = False
             for kind in doors.kinds:
                 server_log.notice(f"Ready to accept connections {kind}")
-            tell_ready(settings.text("supervised"), os.environ, server_log.warning)
+            notify_ready(settings.text("supervised"), os.environ, server_log.warning)
         await self._over.wait()
-        tell_end(settings.text("supervised"), os.environ)
+        notify_end(settings.text("supervised"), os.environ)
         doors.close()
         cron.stop()
         for companion in self._companions:

@@ -121,39 +121,39 @@ def write_file(path: str, directive: str, text: str, mode: str) -> None:
 class LibraryMessages(logging.Handler):
     """Passes on warnings and errors of libraries."""
 
-    def __init__(self, tell: Callable[[str], None]) -> None:
+    def __init__(self, report: Callable[[str], None]) -> None:
         super().__init__(logging.WARNING)
-        self._tell = tell
+        self._report = report
 
     def emit(self, record: logging.LogRecord) -> None:
-        self._tell(self.format(record))
+        self._report(self.format(record))
 
 
 @contextmanager
-def uncaught_errors_told_in(server_log: ServerLog) -> Iterator[None]:
+def uncaught_errors_logged_in(server_log: ServerLog) -> Iterator[None]:
     """Tell of errors of the main thread, of other threads, of destructors and of libraries in a server's log.
 
     A traceback has a message for each line. An error that leaves the block ends the process: it is told by the hook, so
     the hooks stay.
     """
 
-    def tell(text: str) -> None:
+    def report(text: str) -> None:
         for line in text.splitlines():
             server_log.warning(line)
 
-    def tell_fatal(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    def report_fatal(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
         server_log.fatal("".join(traceback.format_exception(kind, error, trace)))
 
-    def tell_thread(args: threading.ExceptHookArgs) -> None:
+    def report_thread(args: threading.ExceptHookArgs) -> None:
         name = "a thread" if args.thread is None else args.thread.name
-        tell(f"Exception in {name}\n" + "".join(_formatted(args.exc_value)))
+        report(f"Exception in {name}\n" + "".join(_formatted(args.exc_value)))
 
-    def tell_unraisable(args: "UnraisableHookArgs") -> None:
-        tell(f"{args.err_msg or 'Exception ignored in'} {args.object!r}\n" + "".join(_formatted(args.exc_value)))
+    def report_unraisable(args: "UnraisableHookArgs") -> None:
+        report(f"{args.err_msg or 'Exception ignored in'} {args.object!r}\n" + "".join(_formatted(args.exc_value)))
 
-    handler = LibraryMessages(tell)
+    handler = LibraryMessages(report)
     before = sys.excepthook, threading.excepthook, sys.unraisablehook
-    sys.excepthook, threading.excepthook, sys.unraisablehook = tell_fatal, tell_thread, tell_unraisable
+    sys.excepthook, threading.excepthook, sys.unraisablehook = report_fatal, report_thread, report_unraisable
     LIBRARIES.addHandler(handler)
     yield
     LIBRARIES.removeHandler(handler)

@@ -10,7 +10,7 @@ SYSTEMD: Final = "NOTIFY_SOCKET"  # where systemd listens (sd_notify(3)); @ stan
 UPSTART: Final = "UPSTART_JOB"
 
 
-def tell_ready(supervised: str, environment: Mapping[str, str], warn: Callable[[str], None]) -> None:
+def notify_ready(supervised: str, environment: Mapping[str, str], warn: Callable[[str], None]) -> None:
     """Tell the supervisor that the directive `supervised` names; `auto` finds out which there is."""
     if supervised in ("upstart", "auto") and environment.get(UPSTART):
         os.kill(os.getpid(), signal.SIGSTOP)  # upstart's `expect stop`: it sends SIGCONT
@@ -18,7 +18,7 @@ def tell_ready(supervised: str, environment: Mapping[str, str], warn: Callable[[
         _notify(environment, b"STATUS=Ready to accept connections\nREADY=1\n", warn)
 
 
-def tell_end(supervised: str, environment: Mapping[str, str]) -> None:
+def notify_end(supervised: str, environment: Mapping[str, str]) -> None:
     """Tell systemd that the server begins to shut down."""
     if supervised in ("systemd", "auto") and environment.get(SYSTEMD):
         _notify(environment, b"STOPPING=1\n", lambda _: None)

@@ -21,17 +21,17 @@ class Replication:
     """
 
     def __init__(self, turn: Turn, log_writer: AofWriter, disk: Disk, thread: LoopThread) -> None:
-        tell = turn.server_log.notice
+        report = turn.server_log.notice
         self._thread = thread
         self._turn = turn
         self._link = MasterLink(
             turn.engine,
             CopiesInMemory() if isinstance(disk, NoDisk) else disk,
-            tell,
+            report,
             turn.applied,
             log_writer.begin_anew,
         )
-        self._replicas = Replicas(turn, disk, tell)
+        self._replicas = Replicas(turn, disk, report)
         self._replicas.link = self._link
         self._has_begun = False
         self._is_closed = False

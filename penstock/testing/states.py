@@ -1,7 +1,7 @@
 """Snapshots of an embedded server's keys, to go back to."""
 
 from penstock.engine.engine import Engine
-from penstock.engine.session import NOBODY
+from penstock.engine.session import NO_CLIENT
 from penstock.storage.keyspace import Value
 
 Keys = list[tuple[dict[bytes, Value], dict[bytes, int]]]
@@ -30,7 +30,7 @@ def restore(engine: Engine, snapshot: Snapshot) -> None:
     engine.disconnect(session)
     ctx = engine.context
     now_us = engine.clock.now_us()
-    ctx.begin(NOBODY, now_us)
+    ctx.begin(NO_CLIENT, now_us)
     for index, (values, expires) in enumerate(snapshot.keys):
         ctx.select(index)
         for key, value in _copies(values).items():

@@ -27,11 +27,11 @@ def export(path: Path, address: Address, replaces: bool) -> int:
             for piece in remote.snapshot():
                 file.write(piece)
                 size += len(piece)
-                line.tell(f"{address.shown}: {bar(size, remote.size)}")
+                line.show(f"{address.shown}: {bar(size, remote.size)}")
             file.flush()
             os.fsync(file.fileno())
         line.end()
-        found = look_through(SystemDisk(), str(temporary), lambda done: line.tell(f"checking: {bar(done, size)}"))
+        found = look_through(SystemDisk(), str(temporary), lambda done: line.show(f"checking: {bar(done, size)}"))
         line.end()
         if found.problem:
             raise UsageError(f"what {address.shown} has sent is damaged: {found.problem}")
@@ -41,10 +41,10 @@ def export(path: Path, address: Address, replaces: bool) -> int:
     finally:
         with suppress(OSError):
             temporary.unlink()
-    return told(path, size, found, address)
+    return report(path, size, found, address)
 
 
-def told(path: Path, size: int, found: RdbFindings, address: Address) -> int:
+def report(path: Path, size: int, found: RdbFindings, address: Address) -> int:
     """Say what the file has and what the server has now; 1 where these differ."""
     with Remote(address) as remote:
         there = counts.of_server(remote)

@@ -125,10 +125,10 @@ def import_from(address: Address, directory: Path, follows: bool) -> int:
         sys.stderr.write("The copy is not whole, and of no use: the same command begins anew.\n")
         return FAILED
     import_note.write(directory, import_note.of(engine.replication, log))
-    return told(engine, directory, address)
+    return report(engine, directory, address)
 
 
-def told(engine: Engine, directory: Path, address: Address) -> int:
+def report(engine: Engine, directory: Path, address: Address) -> int:
     """Say what is here and what the source has now; 1 where these differ."""
     here = counts.of_keyspace(engine.keyspace)
     with Remote(address) as remote:
@@ -176,7 +176,7 @@ class Importer:
                 self.problem = master.problem
                 server.stop()
                 return
-            self._line.tell(self._state())
+            self._line.show(self._state())
             is_logged = not log.held and not engine.persistence.child
             self.is_whole = self.is_whole or (master.is_up and is_logged)
             if master.is_up and loop.time() - asked_s >= ASK_EVERY_S:

@@ -14,20 +14,20 @@ FILE_MS: Final = 5_000
 class ProgressLine:
     """Tells at most every so often; on standard error."""
 
-    __slots__ = ("_clock", "_every_ms", "_is_terminal", "_told_ms", "_width")
+    __slots__ = ("_clock", "_every_ms", "_is_terminal", "_shown_ms", "_width")
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._is_terminal = sys.stderr.isatty()
         self._every_ms = TERMINAL_MS if self._is_terminal else FILE_MS
-        self._told_ms = 0
+        self._shown_ms = 0
         self._width = 0
 
-    def tell(self, text: str, at_once: bool = False) -> None:
+    def show(self, text: str, at_once: bool = False) -> None:
         now_ms = self._clock.now_us() // 1000
-        if now_ms - self._told_ms < self._every_ms and not at_once:
+        if now_ms - self._shown_ms < self._every_ms and not at_once:
             return
-        self._told_ms = now_ms
+        self._shown_ms = now_ms
         if self._is_terminal:
             sys.stderr.write(f"\r{text:<{self._width}}")
             self._width = len(text)

@@ -550,7 +550,7 @@ def test_an_acl_file_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "folder" / "users.acl").write_text("")
     dialogue = Dialogue(make_engine(settings=settings_with(dir=str(tmp_path), aclfile="folder/users.acl")))
     told: list[str] = []
-    dialogue.engine.access.tell = told.append
+    dialogue.engine.access.report = told.append
     shutil.rmtree(tmp_path / "folder")
 
     assert str(dialogue("ACL SAVE")).startswith("ERR There was an error trying to save the ACLs.")

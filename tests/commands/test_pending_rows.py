@@ -176,7 +176,7 @@ def test_rows_from_copied_columns_are_those_made_slot_by_slot(
     count: int,
     latest_ms: int,
     now_ms: int,
-    tells_owners: bool,
+    shows_owners: bool,
 ) -> None:
     group = Group(b"g", 0, 0)
     group.numbers = [None] * 300
@@ -185,8 +185,8 @@ def test_rows_from_copied_columns_are_those_made_slot_by_slot(
             group.numbers[number] = group.add_consumer(name, 0)
     block = block_of(slots, ms, seq)
     start, stop = min(bounds), min(max(bounds), len(slots))
-    copied = PendingRows(group, count, now_ms, tells_owners)
-    single = PendingRows(group, count, now_ms, tells_owners)
+    copied = PendingRows(group, count, now_ms, shows_owners)
+    single = PendingRows(group, count, now_ms, shows_owners)
     copied.latest_ms = single.latest_ms = latest_ms
     copied._add_columns(block, owner, start, stop)
     if owner == ANYBODY:

@@ -93,7 +93,7 @@ class Failing(Calls):
     def set_resp(self, version: float) -> None:
         raise OSError
 
-    def tell(self, level: float, text: bytes) -> None:
+    def report(self, level: float, text: bytes) -> None:
         raise OSError
 
     def give_memory_back(self) -> None:

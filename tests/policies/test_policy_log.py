@@ -10,7 +10,7 @@ Told = list[tuple[int, str]]
 @pytest.fixture
 def told(dialogue: PolicyDialogue) -> Told:
     lines: Told = []
-    dialogue.engine.policies.log.tell = lambda level, line: lines.append((level, line))
+    dialogue.engine.policies.log.report = lambda level, line: lines.append((level, line))
     dialogue(*["XADD s * f v"] * 9, "XGROUP CREATE s g 0")
     return lines
 
@@ -68,6 +68,6 @@ def test_many_groups_do_not_make_many_lines_without_end(dialogue: PolicyDialogue
     log = dialogue.engine.policies.log
     for number in range(1500):
         log.note(f"s{number}", 0, 1, "MAXLEN 5", [])
-    log.tell_due(0)
+    log.report_due(0)
 
     assert len(told) == 1000

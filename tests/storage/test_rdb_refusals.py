@@ -138,7 +138,7 @@ def test_a_stream_with_a_node_of_deleted_entries_is_loaded() -> None:
 
 def test_restore_takes_such_a_stream_and_tells_the_correction(dialogue: Dialogue) -> None:
     told: list[str] = []
-    dialogue.engine.persistence.tell = told.append
+    dialogue.engine.persistence.report = told.append
 
     assert dialogue.words(b"RESTORE", b"r", b"0", (WRITTEN / "stream-length.payload").read_bytes()) == OK
 

@@ -39,6 +39,6 @@ def acl_save(ctx: Context, args: list[bytes]) -> bytes:
     try:
         ctx.engine.access.save()
     except OSError as problem:
-        ctx.engine.access.tell(f"Saving the ACL file: {problem.strerror}")
+        ctx.engine.access.report(f"Saving the ACL file: {problem.strerror}")
         raise ReplyError(SAVE_FAILED) from None
     return reply.OK

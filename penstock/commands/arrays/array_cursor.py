@@ -7,8 +7,8 @@ from penstock.commands.arrays.array_values import (
     array_made,
     index_word,
     item_reply,
+    notify_changed,
     read_array,
-    tell_changed,
 )
 from penstock.engine import arguments, refusals
 from penstock.engine.context import Context
@@ -38,7 +38,7 @@ def arinsert(ctx: Context, args: list[bytes]) -> bytes:
         raise ReplyError(b"ERR insert index overflow")
     found = array_made(ctx, args[1])
     found.insert(items)
-    tell_changed(ctx, args, b"arinsert", len(items))
+    notify_changed(ctx, args, b"arinsert", len(items))
     return reply.integer(found.cursor)
 
 
@@ -58,7 +58,7 @@ def arring(ctx: Context, args: list[bytes]) -> bytes:
         raise ReplyError(b"ERR size must be positive")
     found = array_made(ctx, args[1])
     found.push_round(size, args[3:])
-    tell_changed(ctx, args, b"arring", len(args) - 3)
+    notify_changed(ctx, args, b"arring", len(args) - 3)
     return reply.integer(found.cursor)
 
 
@@ -93,7 +93,7 @@ def arseek(ctx: Context, args: list[bytes]) -> bytes:
     if found is None:
         return reply.ZERO
     found.cursor = index - 1 if index else NONE
-    tell_changed(ctx, args, b"arseek", 1)
+    notify_changed(ctx, args, b"arseek", 1)
     return reply.ONE
 
 

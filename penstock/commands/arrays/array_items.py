@@ -7,8 +7,8 @@ from penstock.commands.arrays.array_values import (
     array_made,
     index_word,
     item_reply,
+    notify_changed,
     read_array,
-    tell_changed,
 )
 from penstock.engine import refusals
 from penstock.engine.context import Context
@@ -40,7 +40,7 @@ def arset(ctx: Context, args: list[bytes]) -> bytes:
     new = 0
     for place, item in enumerate(items):
         new += found.put(first + place, item)
-    tell_changed(ctx, args, b"arset", len(items))
+    notify_changed(ctx, args, b"arset", len(items))
     return reply.integer(new)
 
 
@@ -62,7 +62,7 @@ def armset(ctx: Context, args: list[bytes]) -> bytes:
     new = 0
     for index, item in zip(indexes, args[3::2], strict=True):
         new += found.put(index, item)
-    tell_changed(ctx, args, b"armset", len(indexes))
+    notify_changed(ctx, args, b"armset", len(indexes))
     return reply.integer(new)
 
 
@@ -117,10 +117,10 @@ def argetrange(ctx: Context, args: list[bytes]) -> bytes:
 # -- deleting --------------------------------------------------------------------------------------------------------
 
 
-def _tell_deleted(ctx: Context, args: list[bytes], event: bytes, found: Array, count: int) -> bytes:
+def _notify_deleted(ctx: Context, args: list[bytes], event: bytes, found: Array, count: int) -> bytes:
     """`count` items were deleted; the key goes with the last one."""
     if count:
-        tell_changed(ctx, args, event, count)
+        notify_changed(ctx, args, event, count)
         if not found.items:
             ctx.remove(args[1])
             ctx.event("g", b"del", args[1])
@@ -142,7 +142,7 @@ def ardel(ctx: Context, args: list[bytes]) -> bytes:
     found = array_at(ctx, args[1])
     if found is None:
         return reply.ZERO
-    return _tell_deleted(ctx, args, b"ardel", found, sum([found.remove(index) for index in indexes]))
+    return _notify_deleted(ctx, args, b"ardel", found, sum([found.remove(index) for index in indexes]))
 
 
 @command(
@@ -164,7 +164,7 @@ def ardelrange(ctx: Context, args: list[bytes]) -> bytes:
         return reply.ZERO
     ranges = zip(ends[::2], ends[1::2], strict=True)
     count = sum([found.remove_range(min(one, other), max(one, other)) for one, other in ranges])
-    return _tell_deleted(ctx, args, b"ardelrange", found, count)
+    return _notify_deleted(ctx, args, b"ardelrange", found, count)
 
 
 # -- counting --------------------------------------------------------------------------------------------------------

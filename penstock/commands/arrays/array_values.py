@@ -40,7 +40,7 @@ def index_word(word: bytes, most: int = MOST_INDEX) -> int:
     return int(word)
 
 
-def tell_changed(ctx: Context, args: list[bytes], event: bytes, changes: int) -> None:
+def notify_changed(ctx: Context, args: list[bytes], event: bytes, changes: int) -> None:
     """Items were set, or the cursor moved; the request as typed is the effect."""
     ctx.touch(args[1])
     ctx.event("a", event, args[1])

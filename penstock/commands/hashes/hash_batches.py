@@ -4,7 +4,7 @@ from penstock.commands.common import batch_keys
 from penstock.commands.common.overwriting import create
 from penstock.commands.hashes.hash_access import note_size
 from penstock.engine.context import Context
-from penstock.engine.field_expiry import tell_changed
+from penstock.engine.field_expiry import notify_changed
 from penstock.engine.table.command_table import batched
 from penstock.protocol import reply
 from penstock.protocol.request_batch import NO_WORDS, POSITIONS, RequestBatch
@@ -41,7 +41,7 @@ def hset_batch(ctx: Context, batch: RequestBatch, replies: list[bytes]) -> int:
             words = batch.words_from(2, at)
             replies.append(reply.integer(found.put_all(words)))
             note_size(ctx, found, words)
-        tell_changed(ctx, key, found, b"hset", (stop - done) * (batch.width - 2) // 2)
+        notify_changed(ctx, key, found, b"hset", (stop - done) * (batch.width - 2) // 2)
         done = stop
     batch_keys.log_first(ctx, batch, done)
     return done

@@ -5,7 +5,7 @@ from penstock.commands.hashes.hash_access import hash_at, hash_or_new, note_size
 from penstock.engine import arguments
 from penstock.engine.arguments import MAX_INT64, MIN_INT64
 from penstock.engine.context import Context
-from penstock.engine.field_expiry import tell_changed
+from penstock.engine.field_expiry import notify_changed
 from penstock.engine.numbers import is_plain, long_double, sum_text
 from penstock.engine.table.command_table import command
 from penstock.errors import ReplyError
@@ -64,5 +64,5 @@ def _put(ctx: Context, key: bytes, field: bytes, text: bytes, event: bytes) -> H
     found = hash_or_new(ctx, key)
     found.put(field, text)
     note_size(ctx, found, [field, text])
-    tell_changed(ctx, key, found, event)
+    notify_changed(ctx, key, found, event)
     return found

@@ -10,7 +10,7 @@ from penstock.commands.hashes import field_effects
 from penstock.commands.hashes.hash_access import hash_at, read_hash
 from penstock.commands.hashes.hash_field_arguments import counted, fields_at_three, moment, repeated, unknown
 from penstock.engine.context import Context
-from penstock.engine.field_expiry import remove_if_empty, tell_changed
+from penstock.engine.field_expiry import notify_changed, remove_if_empty
 from penstock.engine.table.command_table import command
 from penstock.errors import ReplyError
 from penstock.protocol import reply
@@ -110,7 +110,7 @@ def _expire(ctx: Context, args: list[bytes], name: bytes, base_ms: int, in_secon
     if changed and passed:
         notify_deleted(ctx, key, found, changed, changed)
     elif changed:
-        tell_changed(ctx, key, found, b"hexpire", len(changed))
+        notify_changed(ctx, key, found, b"hexpire", len(changed))
         field_effects.log_expiry(ctx, key, when_ms, condition, changed)
     return reply.array(replies)
 
@@ -122,7 +122,7 @@ def has_passed(ctx: Context, when_ms: int) -> bool:
 
 def notify_deleted(ctx: Context, key: bytes, found: Hash, removed: list[bytes], logged: list[bytes]) -> None:
     """Send the events for removed fields and log an HDEL; the key is removed with the last field."""
-    tell_changed(ctx, key, found, b"hdel", len(removed))
+    notify_changed(ctx, key, found, b"hdel", len(removed))
     ctx.log(b"HDEL", key, *logged)
     remove_if_empty(ctx, key, found)
 
@@ -270,7 +270,7 @@ def hpersist(ctx: Context, args: list[bytes]) -> bytes:
         else:
             replies.append(SET if found.persist(field) else NO_EXPIRY)
     if SET in replies:
-        tell_changed(ctx, key, found, b"hpersist", replies.count(SET))
+        notify_changed(ctx, key, found, b"hpersist", replies.count(SET))
         if ctx.effects.dialect.field_expiry:
             ctx.log_request(args)
     return reply.array(replies)

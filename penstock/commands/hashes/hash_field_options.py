@@ -9,7 +9,7 @@ from penstock.commands.hashes.hash_field_arguments import counted, fields_at_thr
 from penstock.commands.hashes.hash_fields import values_of
 from penstock.engine import refusals
 from penstock.engine.context import Context
-from penstock.engine.field_expiry import tell_changed
+from penstock.engine.field_expiry import notify_changed
 from penstock.engine.table.command_table import command
 from penstock.errors import ReplyError
 from penstock.protocol import reply
@@ -144,11 +144,11 @@ def hgetex(ctx: Context, args: list[bytes]) -> bytes:
     if options.persists:
         changes = sum([found.persist(field) for field in there])
         if changes:
-            tell_changed(ctx, key, found, b"hpersist", changes)
+            notify_changed(ctx, key, found, b"hpersist", changes)
             field_effects.log_persist(ctx, key, options.fields)
     elif there:
         _let_expire(found, there, options.when_ms)
-        tell_changed(ctx, key, found, b"hexpire", len(there))
+        notify_changed(ctx, key, found, b"hexpire", len(there))
         field_effects.log_expiry(ctx, key, options.when_ms, b"", options.fields)
     return reply.array(replies)
 
@@ -200,13 +200,13 @@ def hsetex(ctx: Context, args: list[bytes]) -> bytes:
     note_size(ctx, found, options.fields)
     if options.expires:
         found.keep_times()
-    tell_changed(ctx, key, found, b"hset", len(fields))
+    notify_changed(ctx, key, found, b"hset", len(fields))
     if options.expires and has_passed(ctx, options.when_ms):
         removed = found.remove(fields)
         notify_deleted(ctx, key, found, removed, removed)
         return reply.ONE
     if options.expires:
         _let_expire(found, fields, options.when_ms)
-        tell_changed(ctx, key, found, b"hexpire", 0)
+        notify_changed(ctx, key, found, b"hexpire", 0)
     field_effects.log_setting(ctx, key, found, options.absolute, options.fields)
     return reply.ONE

@@ -4,7 +4,7 @@ from penstock.commands.common.repeated_values import require_fitting
 from penstock.commands.hashes.hash_access import hash_at, hash_or_new, note_size, read_hash
 from penstock.engine import refusals
 from penstock.engine.context import Context
-from penstock.engine.field_expiry import remove_if_empty, tell_changed
+from penstock.engine.field_expiry import notify_changed, remove_if_empty
 from penstock.engine.table.command_table import command
 from penstock.protocol import reply
 from penstock.storage.types.hashes import Hash
@@ -58,7 +58,7 @@ def _set(ctx: Context, args: list[bytes], name: bytes) -> int:
         for field in words[::2]:
             found.persist(field)
     note_size(ctx, found, words)
-    tell_changed(ctx, key, found, b"hset", (len(args) - 2) // 2)
+    notify_changed(ctx, key, found, b"hset", (len(args) - 2) // 2)
     ctx.log_request(args)
     return new
 
@@ -80,7 +80,7 @@ def hsetnx(ctx: Context, args: list[bytes]) -> bytes:
     found = hash_or_new(ctx, key)
     found.put(field, value)
     note_size(ctx, found, args[2:])
-    tell_changed(ctx, key, found, b"hset")
+    notify_changed(ctx, key, found, b"hset")
     ctx.log_request(args)
     return reply.ONE
 
@@ -236,7 +236,7 @@ def hdel(ctx: Context, args: list[bytes]) -> bytes:
     found = hash_at(ctx, key)
     removed = 0 if found is None else len(found.remove(args[2:]))
     if removed and found is not None:
-        tell_changed(ctx, key, found, b"hdel", removed)
+        notify_changed(ctx, key, found, b"hdel", removed)
         remove_if_empty(ctx, key, found)
         ctx.log_request(args)
     return reply.integer(removed)

@@ -32,7 +32,7 @@ def flushdb(ctx: Context, args: list[bytes]) -> bytes:
     is_lazy = _read_flush(ctx, args)
     _flush(ctx, ctx.db_index)
     ctx.log_request(args)
-    return ctx.engine.tell_of_flush(ctx, is_lazy) + reply.OK
+    return ctx.engine.notify_flush(ctx, is_lazy) + reply.OK
 
 
 @command(
@@ -54,7 +54,7 @@ def flushall(ctx: Context, args: list[bytes]) -> bytes:
     ctx.log_request(args)
     if not ctx.engine.loading:
         ctx.engine.persistence.saves.flushed()
-    return ctx.engine.tell_of_flush(ctx, is_lazy) + reply.OK
+    return ctx.engine.notify_flush(ctx, is_lazy) + reply.OK
 
 
 def _read_flush(ctx: Context, args: list[bytes]) -> bool:

@@ -122,7 +122,7 @@ def restore(ctx: Context, args: list[bytes]) -> bytes:
     corrections: list[str] = []
     value = payloads.value_from(args[3], ctx.engine, ctx.now_us, corrections)
     if corrections:
-        ctx.engine.persistence.tell(f"RESTORE: {correction(key, ctx.db_index, corrections)}.")
+        ctx.engine.persistence.report(f"RESTORE: {correction(key, ctx.db_index, corrections)}.")
     when_ms = min(ttl_ms if options.absolute else ctx.now_ms + ttl_ms, MAX_INT64)
     if old is not None:
         ctx.remove(key)

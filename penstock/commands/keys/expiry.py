@@ -150,10 +150,10 @@ def invalid_expire(name: bytes) -> ReplyError:
 def set_expiry(ctx: Context, key: bytes, when_ms: int) -> None:
     """Set a key's time of expiry and send the event; the caller logs it."""
     ctx.db.expire_at(key, when_ms)
-    tell_expiry(ctx, key)
+    notify_expiry(ctx, key)
 
 
-def tell_expiry(ctx: Context, key: bytes) -> None:
+def notify_expiry(ctx: Context, key: bytes) -> None:
     """A key's time of expiry was set: mark the key as changed, and send the event."""
     ctx.touch(key)
     ctx.event("g", b"expire", key)

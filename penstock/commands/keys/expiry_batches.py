@@ -1,7 +1,7 @@
 """Batches of EXPIRE in a pipeline, whatever their keys are; expiry.py is the oracle."""
 
 from penstock.commands.common import batch_keys
-from penstock.commands.keys.expiry import moment, tell_expiry
+from penstock.commands.keys.expiry import moment, notify_expiry
 from penstock.engine.arguments import integer
 from penstock.engine.context import Context
 from penstock.engine.table.command_table import batched
@@ -36,7 +36,7 @@ def expire_batch(ctx: Context, batch: RequestBatch, replies: list[bytes]) -> int
                 replies.append(reply.ZERO)
                 continue
             expiries.set(key, when_ms)
-        tell_expiry(ctx, key)
+        notify_expiry(ctx, key)
         replies.append(reply.ONE)
         found += 1
         if is_logged:

@@ -54,7 +54,7 @@ def _take_over(ctx: Context, asked_id: bytes) -> None:
         raise ReplyError(b"ERR PSYNC FAILOVER can't be sent to a master.")
     if asked_id != replication.id.encode():
         raise ReplyError(b"ERR PSYNC FAILOVER replid must match my replid.")
-    replication.failover.tell(f"{ctx.session.address} asks this replica to take over: it is a master now.")
+    replication.failover.report(f"{ctx.session.address} asks this replica to take over: it is a master now.")
     role.lead(ctx.engine)
 
 

@@ -96,13 +96,13 @@ def _reload(ctx: Context, args: list[bytes]) -> bytes:
         raise ReplyError(b"ERR")
     elif saves.load(b"NOFLUSH" not in options, b"MERGE" in options):
         raise ReplyError(b"ERR Error trying to load the RDB dump, check server logs")
-    ctx.engine.tell_of_reload(ctx)
+    ctx.engine.notify_reload(ctx)
     return reply.OK
 
 
 def _loadaof(ctx: Context, args: list[bytes]) -> bytes:
     reload.reload_from_log(ctx.engine)
-    ctx.engine.tell_of_reload(ctx)
+    ctx.engine.notify_reload(ctx)
     return reply.OK
 
 

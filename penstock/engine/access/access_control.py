@@ -68,7 +68,7 @@ class AccessControl:
     """
 
     __slots__ = (
-        "_clock", "_rules", "_sessions", "_settings", "_statistics", "catalog", "log", "tell", "users",
+        "_clock", "_rules", "_sessions", "_settings", "_statistics", "catalog", "log", "report", "users",
     )  # fmt: skip
 
     def __init__(
@@ -82,7 +82,7 @@ class AccessControl:
         self.catalog = catalog
         self._rules = UserRules(self.catalog, False)
         self.log = AccessLog(settings)
-        self.tell: Callable[[str], None] = _to_nobody  # takes warnings for the server's log
+        self.report: Callable[[str], None] = _discard  # takes warnings for the server's log
         self.users: dict[bytes, User] = {}
         self._choose_channels()
         settings.watch("acl-pubsub-default", self._choose_channels)
@@ -379,7 +379,7 @@ class AccessControl:
         return b"multi" if session.queue is not None or self._sessions.is_in_exec(session) else b"toplevel"
 
 
-def _to_nobody(text: str) -> None:
+def _discard(text: str) -> None:
     """Until the server says who takes them."""
 
 

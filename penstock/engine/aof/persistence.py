@@ -14,7 +14,7 @@ REWRITE: Final = "rewrite"  # asked for by BGREWRITEAOF, by growth, or to begin 
 NEVER: Final = -1
 
 
-def to_nobody(line: str) -> None:
+def discard(line: str) -> None:
     """Takes lines that need no reader."""
 
 
@@ -29,7 +29,7 @@ class Persistence:
         self._clock = clock
         self.changes = changes
         self.log: AppendLog | None = None
-        self.tell: Callable[[str], None] = to_nobody  # takes lines for the server's log
+        self.report: Callable[[str], None] = discard  # takes lines for the server's log
         self.load_log: Callable[[], str] | None = None  # read the log's files again (DEBUG LOADAOF); why not, or ""
         self.child = ""
         self.rewrite_scheduled = False
@@ -77,9 +77,9 @@ class Persistence:
         if self.log is None or not self.log.lacks_base:
             return True
         if is_forced:
-            self.tell("The log's first base file is not written yet. The server ends all the same: changes are lost.")
+            self.report("The log's first base file is not written yet. The server ends all the same: changes are lost.")
         else:
-            self.tell("The log's first base file is not written yet, so the server goes on.")
+            self.report("The log's first base file is not written yet, so the server goes on.")
         return is_forced
 
     def began(self, purpose: str) -> None:

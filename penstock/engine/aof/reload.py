@@ -1,7 +1,7 @@
 """DEBUG RELOAD and LOADAOF: the keyspace is put together again while clients stay."""
 
 from penstock.engine.aof import aof_compat
-from penstock.engine.aof.persistence import to_nobody
+from penstock.engine.aof.persistence import discard
 from penstock.engine.aof.replay import Replay
 from penstock.engine.aof.rewrite import base_lines
 from penstock.engine.encodings import set_limits
@@ -25,7 +25,7 @@ def reload(engine: EngineState, now_ms: int) -> None:
     engine.notify_of("")  # nothing happens to the keys, for all that anybody sees
     for db in engine.keyspace.databases:
         db.clear()
-    replay = Replay(engine, to_nobody)
+    replay = Replay(engine, discard)
     replay.begin()
     try:
         replay.lines(chunks)

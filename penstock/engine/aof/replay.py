@@ -40,7 +40,7 @@ class Tail:
 class Replay:
     """One loading of a log into an engine, whose `loading` is set meanwhile and whose effects go nowhere.
 
-    `tell` takes lines for a person. The other sessions of the engine may be answered between two blocks.
+    `report` takes lines for a person. The other sessions of the engine may be answered between two blocks.
     """
 
     __slots__ = (
@@ -56,11 +56,11 @@ class Replay:
         "expired",
         "keys",
         "refused",
+        "report",
         "skipped",
-        "tell",
     )
 
-    def __init__(self, engine: EngineState, tell: Callable[[str], None]) -> None:
+    def __init__(self, engine: EngineState, report: Callable[[str], None]) -> None:
         self._engine = engine
         self._session = Session(0)
         self._session.privileged = True
@@ -70,7 +70,7 @@ class Replay:
         self._multi_at: Place = (0, 0)
         self._disk: Disk | None = None  # whose file is being read; None where the lines are not a file's
         self._path = ""
-        self.tell = tell
+        self.report = report
         self.applied = 0  # requests
         self.refused = 0  # of them answered with an error
         self._skips = engine.settings.yes("aof-skip-unknown")
@@ -119,7 +119,7 @@ class Replay:
 
     def snapshot(self, disk: Disk, path: str) -> Iterator[int]:
         """Load the RDB file that a file is, or begins with; yields the bytes done. UsageError where that fails."""
-        loading = RdbLoading(self._engine, disk, path, self.tell)
+        loading = RdbLoading(self._engine, disk, path, self.report)
         yield from loading.run()
         self.keys += loading.keys
         self.expired += loading.expired
@@ -229,7 +229,7 @@ class Replay:
             words = line_of(b" ".join(request[: 1 if hides else 4])[:120])
             why = line_of(answer[1:-2])
             where = f"{self._path}: the request at byte {self._offset_of(place)}"
-            self.tell(f"Warning: {where} was refused and is ignored: {words} ...: {why}")
+            self.report(f"Warning: {where} was refused and is ignored: {words} ...: {why}")
 
     def _place_in_unit(self, number: int) -> Place:
         offset, index = self._multi_at
@@ -285,5 +285,5 @@ def load(replay: Replay, log: AppendLog, mends: bool, most_garbage: int) -> Iter
         if not (lost <= most_garbage if tail.garbage else mends):
             how = "aof-load-corrupt-tail-max-size" if tail.garbage else "aof-load-truncated"
             raise UsageError(f"{where}, the rest ({lost} bytes) is not. ({how} says what may be cut off.)")
-        replay.tell(f"Warning: {where}. The rest ({lost} bytes) is cut off.")
+        replay.report(f"Warning: {where}. The rest ({lost} bytes) is cut off.")
         log.cut(path, tail.whole)

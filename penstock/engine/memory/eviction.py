@@ -5,7 +5,7 @@ from typing import Final
 from penstock.engine.engine_state import EngineState
 from penstock.engine.memory import recency
 from penstock.engine.memory.value_sizes import key_bytes
-from penstock.engine.session import NOBODY
+from penstock.engine.session import NO_CLIENT
 from penstock.storage.keyspace import Database
 
 POOL: Final = 16  # candidates that are remembered from one choice to the next
@@ -34,7 +34,7 @@ class Evictor:
             return 0, False
         ctx = engine.context
         session, db_index, now_us = ctx.session, ctx.db_index, ctx.now_us
-        ctx.begin(NOBODY, now_us)
+        ctx.begin(NO_CLIENT, now_us)
         going = True
         for _ in range(MOST_AT_ONCE):
             if freed >= excess:

@@ -20,34 +20,34 @@ REAPED: Final = 3
 class Note:
     """Events of one kind since the last line about them: how many, the words of the last one, the first names.
 
-    told_ms: when the last line was told; -EVERY_MS before the first.
+    reported_ms: when the last line was told; -EVERY_MS before the first.
     """
 
-    __slots__ = ("count", "names", "told_ms", "words")
+    __slots__ = ("count", "names", "reported_ms", "words")
 
     def __init__(self) -> None:
         self.count = 0
         self.words = ""
         self.names: list[str] = []
-        self.told_ms = -EVERY_MS
+        self.reported_ms = -EVERY_MS
 
 
 class PolicyLog:
-    """Collects events and tells them. tell: takes a level and a line; None: nobody listens, and nothing is kept.
+    """Collects events and tells them. report: takes a level and a line; None: nobody listens, and nothing is kept.
 
-    due_ms: when `tell_due` has a line to tell; NEVER if it has none.
+    due_ms: when `report_due` has a line to tell; NEVER if it has none.
     """
 
-    __slots__ = ("_notes", "due_ms", "tell")
+    __slots__ = ("_notes", "due_ms", "report")
 
     def __init__(self) -> None:
-        self.tell: Callable[[int, str], None] | None = None
+        self.report: Callable[[int, str], None] | None = None
         self._notes: dict[tuple[str, int], Note] = {}
         self.due_ms = NEVER
 
     def note(self, subject: str, kind: int, count: int, words: str, names: list[str]) -> None:
         """Something happened to a stream or a group. O(1)."""
-        if self.tell is None:
+        if self.report is None:
             return
         note = self._notes.get((subject, kind))
         if note is None:
@@ -57,20 +57,20 @@ class PolicyLog:
         note.count += count
         note.words = words
         note.names += names[: NAMES - len(note.names)] if len(note.names) < NAMES else []
-        self.due_ms = min(self.due_ms, note.told_ms + EVERY_MS)
+        self.due_ms = min(self.due_ms, note.reported_ms + EVERY_MS)
 
-    def tell_due(self, now_ms: int) -> None:
+    def report_due(self, now_ms: int) -> None:
         """Tell what was not told within the last minute, and forget what has been quiet since. O(subjects)."""
         self.due_ms = NEVER
         for (subject, kind), note in list(self._notes.items()):
-            next_ms = note.told_ms + EVERY_MS
+            next_ms = note.reported_ms + EVERY_MS
             if next_ms > now_ms:
                 self.due_ms = min(self.due_ms, next_ms)  # to tell it, or to forget it
             elif not note.count:
                 del self._notes[(subject, kind)]
-            elif self.tell is not None:
-                self.tell(WARNING if kind == STUCK else NOTICE, _line(subject, kind, note))
-                note.count, note.names, note.told_ms = 0, [], now_ms
+            elif self.report is not None:
+                self.report(WARNING if kind == STUCK else NOTICE, _line(subject, kind, note))
+                note.count, note.names, note.reported_ms = 0, [], now_ms
                 self.due_ms = min(self.due_ms, now_ms + EVERY_MS)
 
 

@@ -5,7 +5,7 @@ from typing import Final
 from penstock.engine.engine_state import EngineState
 from penstock.engine.policies import settling
 from penstock.engine.policies.tick_budget import TickBudget
-from penstock.engine.session import NOBODY
+from penstock.engine.session import NO_CLIENT
 from penstock.storage.deadlines import NEVER
 from penstock.storage.policies.stream_policies import AT_ONCE
 from penstock.storage.streams.stream import Stream
@@ -26,7 +26,7 @@ def run(engine: EngineState, now_us: int) -> None:
         engine.policies.retry_ms = now_ms + RETRY_MS
         return
     ctx = engine.context
-    ctx.begin(NOBODY, now_us)
+    ctx.begin(NO_CLIENT, now_us)
     budget = TickBudget(engine.clock)
     for db_index, db in enumerate(engine.keyspace.databases):
         due = [key for when_ms, key in db.policies_due.order.part(0, STREAMS_A_TICK) if when_ms <= now_ms]
@@ -39,7 +39,7 @@ def run(engine: EngineState, now_us: int) -> None:
                 settling.look_at(ctx, key, stream, budget)
             engine.effects.end_unit()
     if engine.policies.log.due_ms <= now_ms:
-        engine.policies.log.tell_due(now_ms)
+        engine.policies.log.report_due(now_ms)
 
 
 def next_ms(engine: EngineState, now_ms: int) -> int:

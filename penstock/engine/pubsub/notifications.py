@@ -19,7 +19,7 @@ def wanted(settings: Settings) -> str:
     return letters if BY_KEY in letters or BY_EVENT in letters else ""
 
 
-def tell(
+def publish(
     subscriptions: Subscriptions, letters: str, db_index: int, name: bytes, key: bytes, outgoing: Outgoing
 ) -> None:
     """Publish one event by key, then by event, as far as `letters` have K and E."""

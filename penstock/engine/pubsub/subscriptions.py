@@ -84,8 +84,8 @@ class Subscriptions:
         """This node does not serve a shard channel any more: each listener is told, as if it had left by itself."""
         for session in list(self.shard_channels[channel]):
             self.unsubscribe_shard(session, channel)
-            told = b"3\r\n" + SHARD_LEFT + reply.bulk(channel) + reply.integer(len(session.shard_channels))
-            outgoing.append((session, (b">" if session.resp == 3 else b"*") + told))
+            farewell = b"3\r\n" + SHARD_LEFT + reply.bulk(channel) + reply.integer(len(session.shard_channels))
+            outgoing.append((session, (b">" if session.resp == 3 else b"*") + farewell))
 
     def forget(self, session: Session) -> None:
         """A session is reset or gone: nothing is sent to it any more."""

@@ -21,7 +21,7 @@ def begin(engine: EngineState, target: Place | None, deadline_ms: int, forced: b
     """Hold writes back from now on. target: who is to be master; None: the first that has everything."""
     failover = engine.replication.failover
     failover.begin(target, deadline_ms, forced)
-    failover.tell(f"FAILOVER requested to {failover.shown_target}.")
+    failover.report(f"FAILOVER requested to {failover.shown_target}.")
     engine.hold_writes()
     engine.replication.wants_acks = True
 
@@ -33,11 +33,11 @@ def look(engine: EngineState) -> None:
         return
     found = _caught_up(engine)
     if found is not None:
-        failover.tell(f"Failover target {found[0]}:{found[1]} is synced, failing over.")
+        failover.report(f"Failover target {found[0]}:{found[1]} is synced, failing over.")
         _change_places(engine, found)
     elif failover.deadline_ms and replication.now_ms() >= failover.deadline_ms:
         if failover.forced and failover.target is not None:
-            failover.tell(f"FAILOVER to {failover.shown_target} time out exceeded, failing over.")
+            failover.report(f"FAILOVER to {failover.shown_target} time out exceeded, failing over.")
             _change_places(engine, failover.target)
         else:
             abort(engine, TOO_SLOW)
@@ -72,7 +72,7 @@ def succeed(engine: EngineState) -> None:
 def abort(engine: EngineState, why: str) -> None:
     """Stay the master, or be it again; what was held back is run."""
     failover = engine.replication.failover
-    failover.tell(f"FAILOVER to {failover.shown_target} aborted: {why}")
+    failover.report(f"FAILOVER to {failover.shown_target} aborted: {why}")
     was_in_progress = failover.state == IN_PROGRESS
     failover.end()
     if was_in_progress:

@@ -13,18 +13,18 @@ NO_DEADLINE: Final = 0
 Place = tuple[str, int]  # of a replica: host and port
 
 
-def _nobody(text: str) -> None:
+def _discard(text: str) -> None:
     """Nobody listens."""
 
 
 class Failover:
     """Of one server. target: who is to be master; None: whoever has everything first. forced: at the deadline it
-    becomes master though it has not everything. `tell` takes lines for a person."""
+    becomes master though it has not everything. `report` takes lines for a person."""
 
-    __slots__ = ("deadline_ms", "forced", "state", "target", "tell")
+    __slots__ = ("deadline_ms", "forced", "report", "state", "target")
 
     def __init__(self) -> None:
-        self.tell: Callable[[str], None] = _nobody
+        self.report: Callable[[str], None] = _discard
         self.state: str = NO_FAILOVER
         self.target: Place | None = None
         self.deadline_ms: int = NO_DEADLINE

@@ -24,15 +24,15 @@ class NotReplicated(Exception):
 
 
 class StreamApplier:
-    """Runs requests of one stream in order, those between MULTI and EXEC together. `tell` takes lines for a person.
+    """Runs requests of one stream in order, those between MULTI and EXEC together. `report` takes lines for a person.
 
     wants_ack: the master has asked how far we are. refused: requests that were passed over.
     """
 
-    def __init__(self, engine: Engine, db_index: int, tell: Callable[[str], None]) -> None:
+    def __init__(self, engine: Engine, db_index: int, report: Callable[[str], None]) -> None:
         """db_index: the database that the stream is in."""
         self._engine = engine
-        self._tell = tell
+        self._report = report
         self._session = Session(0)
         self._session.privileged = True
         self._session.db_index = db_index
@@ -109,7 +109,7 @@ class StreamApplier:
         self.refused += 1
         if self.refused <= SHOWN_ERRORS:
             name = request[0].decode("utf-8", "backslashreplace")
-            self._tell(f"Warning: the master sent {name}, which was refused and is passed over: {shown(answer)}")
+            self._report(f"Warning: the master sent {name}, which was refused and is passed over: {shown(answer)}")
 
 
 def shown(answer: bytes) -> str:

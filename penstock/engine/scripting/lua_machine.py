@@ -109,7 +109,7 @@ class Machine:
         major, minor, patch = map(int, version.split("."))
         functions: dict[bytes, Callable[..., object]] = {
             b"set_resp": server.set_resp,
-            b"log": server.tell,
+            b"log": server.report,
             b"killed": server.why_stop,
             b"prepare": self._prepared,
             b"spelt": _spelt,

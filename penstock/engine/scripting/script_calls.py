@@ -234,7 +234,7 @@ class Calls:
         self._session.resp = int(version)
         self._requests.set_resp3(version == 3)
 
-    def tell(self, level: float, text: bytes) -> None:
+    def report(self, level: float, text: bytes) -> None:
         if self.server_log is not None:
             self.server_log(int(level), text.decode("utf-8", "backslashreplace"))
 

@@ -69,7 +69,7 @@ class KeySpec:
         return not (self.unknown or self.counted or self.keyword)
 
     @property
-    def tells_places(self) -> bool:
+    def knows_places(self) -> bool:
         """Whether it says where the keys of a request are, without a look at the request's options."""
         return not (self.unknown or self.keyword)
 
@@ -78,7 +78,7 @@ class KeySpec:
 
         is_lenient: the number of keys is what C's atoi reads.
         """
-        if not self.tells_places:
+        if not self.knows_places:
             return []
         first = self.index
         if self.counted:

@@ -134,7 +134,7 @@ class Tracking:
         if not most:
             return
         for _ in range(min(len(self.read) - most, DROPPED_AT_ONCE)):
-            self._tell_readers(session, self.read.any_key(), outgoing)
+            self._invalidate_readers(session, self.read.any_key(), outgoing)
 
     # -- changes ----------------------------------------------------------------------------------------------------
 
@@ -151,9 +151,9 @@ class Tracking:
                 if prefix is not None:
                     prefix.changed[key] = changer
                     self.due = True
-        self._tell_readers(session, key, outgoing)
+        self._invalidate_readers(session, key, outgoing)
 
-    def _tell_readers(self, session: Session, key: bytes, outgoing: Outgoing) -> None:
+    def _invalidate_readers(self, session: Session, key: bytes, outgoing: Outgoing) -> None:
         for id in sorted(self.read.take(key)):
             reader = self._by_id.get(id)
             if reader is None or reader.tracking is None or reader.tracking.by_prefix:
@@ -161,7 +161,7 @@ class Tracking:
             if reader.state & RESTRICTED and not reader.user.allows_key(key, False):
                 continue
             if reader is not session:
-                self._tell(reader, reply.bulks([key]), outgoing)
+                self._invalidate(reader, reply.bulks([key]), outgoing)
             elif not reader.tracking.no_loop:
                 self._for_itself.append((reader, reply.bulks([key])))
 
@@ -173,13 +173,13 @@ class Tracking:
         """
         session = session.asks_for or session
         own = b""
-        told: Outgoing = []
+        messages: Outgoing = []
         for reader in sorted(self.sessions, key=lambda reader: (reader is session, reader.id)):
             if reader is session and not is_first:
                 self._for_itself.append((reader, EVERY_KEY))
             else:
-                self._tell(reader, EVERY_KEY, told)
-        for receiver, message in told:
+                self._invalidate(reader, EVERY_KEY, messages)
+        for receiver, message in messages:
             if receiver is session and is_first:
                 own += message
             else:
@@ -195,16 +195,16 @@ class Tracking:
         if is_own:
             self._for_itself.append((session, EVERY_KEY))
         else:
-            self._tell(session, EVERY_KEY, outgoing)
+            self._invalidate(session, EVERY_KEY, outgoing)
 
     def end_request(self, outgoing: Outgoing) -> None:
         """A request is over, and its reply stands: the session hears what it did itself."""
         if not self._for_itself:
             return
-        told, self._for_itself = self._for_itself, []
-        for session, keys in told:
+        messages, self._for_itself = self._for_itself, []
+        for session, keys in messages:
             if session.tracking is not None:
-                self._tell(session, keys, outgoing)
+                self._invalidate(session, keys, outgoing)
 
     def end_turn(self, outgoing: Outgoing) -> None:
         """Tell what has changed in this turn to those who asked for a prefix."""
@@ -229,11 +229,11 @@ class Tracking:
                 if options.no_loop:
                     wanted = [key for key in wanted if changed[key] is not session]
                 if wanted:
-                    self._tell(session, message if wanted is keys else reply.bulks(wanted), outgoing)
+                    self._invalidate(session, message if wanted is keys else reply.bulks(wanted), outgoing)
 
     # -- messages ---------------------------------------------------------------------------------------------------
 
-    def _tell(self, session: Session, keys: bytes, outgoing: Outgoing) -> None:
+    def _invalidate(self, session: Session, keys: bytes, outgoing: Outgoing) -> None:
         """Send keys, an array or EVERY_KEY, to the session or to where it redirects its messages."""
         options = session.tracking
         assert options is not None, "only who tracks keys is told"

@@ -119,8 +119,8 @@ class Action:
                 raise RefusedByServer(f"{entry_id.decode()} is not pending in this group.")
             _, consumer, _, deliveries = held[0]
             values = (self._key, group, entry_id, b"%d" % deliveries, consumer, b"moved by hand")
-            told = [word for pair in zip(DEAD_FIELDS, values, strict=True) for word in pair]
-            requests.append([b"XADD", target, b"*", *fields, *told])
+            reason_fields = [word for pair in zip(DEAD_FIELDS, values, strict=True) for word in pair]
+            requests.append([b"XADD", target, b"*", *fields, *reason_fields])
         return [*requests, [b"XACK", self._key, group, *ids], [b"EXEC"]]
 
     async def _redrive(self) -> list[Words]:

@@ -81,11 +81,11 @@ class View:
         questions: list[Words] = [INFO, [b"DBSIZE"]]
         for key in keys:
             questions += [[b"XINFO", b"STREAM", key], [b"XINFO", b"GROUPS", key]]
-        info, size, *told = await self._ask(questions)
+        info, size, *answers = await self._ask(questions)
         rows = []
         for at, key in enumerate(keys):
             try:
-                rows.append(stream_row(key, told[2 * at], told[2 * at + 1]))
+                rows.append(stream_row(key, answers[2 * at], answers[2 * at + 1]))
             except RefusedByServer as refusal:
                 rows.append({"key": names.token(key), "error": str(refusal)})
         return catalogue.shown() | {
@@ -181,20 +181,20 @@ class View:
 def server_of(info: Any) -> Shown:
     """The server in some numbers; empty if the user may not ask for INFO."""
     try:
-        told = info_of(info)
+        server_info = info_of(info)
     except RefusedByServer:
         return {}
     return {
-        "version": told.get("penstock_version", ""),
-        "speaks": told.get("redis_version", ""),
-        "build": told.get("penstock_build", ""),
-        "uptime_s": int(told.get("uptime_in_seconds", 0)),
-        "memory": int(told.get("used_memory", 0)),
-        "clients": int(told.get("connected_clients", 0)),
-        "blocked": int(told.get("blocked_clients", 0)),
-        "commands": int(told.get("total_commands_processed", 0)),
-        "role": told.get("role", ""),
-        "log": "failing" if told.get("aof_last_write_status", "ok") != "ok" else "ok",
+        "version": server_info.get("penstock_version", ""),
+        "speaks": server_info.get("redis_version", ""),
+        "build": server_info.get("penstock_build", ""),
+        "uptime_s": int(server_info.get("uptime_in_seconds", 0)),
+        "memory": int(server_info.get("used_memory", 0)),
+        "clients": int(server_info.get("connected_clients", 0)),
+        "blocked": int(server_info.get("blocked_clients", 0)),
+        "commands": int(server_info.get("total_commands_processed", 0)),
+        "role": server_info.get("role", ""),
+        "log": "failing" if server_info.get("aof_last_write_status", "ok") != "ok" else "ok",
     }
 
 
@@ -265,9 +265,9 @@ def policy_of(about: dict[bytes, Any]) -> Shown:
     """The policy's options and counters that are set, by name; empty without a policy."""
     if b"penstock-policy" not in about:
         return {}
-    told = fields_of(about[b"penstock-policy"])
+    policy_fields = fields_of(about[b"penstock-policy"])
     return {
         name.decode(): names.token(value) if isinstance(value, bytes) else value
-        for name, value in told.items()
+        for name, value in policy_fields.items()
         if value is not None
     }

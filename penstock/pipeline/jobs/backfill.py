@@ -38,9 +38,9 @@ def backfill(
     DataLoss where entries may lie between history's end and the first one left in a stream (a warning with
     `failOnDataLoss` false).
     """
-    told = {name.lower(): value for name, value in options.items()}
+    given = {name.lower(): value for name, value in options.items()}
     for name in ("startingid", "startingtimestamp", "group"):
-        if name in told:
+        if name in given:
             raise OptionError(f"a backfill begins where the history ends: it takes no option {name!r}")
     found = source_options.read_entries(options, streaming=True)
     files = spark.read.schema(schema).parquet(history)

@@ -194,13 +194,13 @@ def attempts_at_ack(log: DataFrame) -> DataFrame:
 
 def _acknowledged(log: DataFrame) -> DataFrame:
     """A row for every entry that was delivered and then acknowledged, by its first acknowledgement."""
-    told = events(log)
-    acked = told.where(f.col("event") == ACKNOWLEDGED)
+    seen = events(log)
+    acked = seen.where(f.col("event") == ACKNOWLEDGED)
     first = acked.groupBy(*PLACE).agg(
         f.min(f.struct(*ORDER)).alias("acked_in"), f.min_by("ts", f.struct(*ORDER)).alias("acked_at")
     )
     before = (
-        told.where(f.col("event") == DELIVERED).join(first, list(PLACE)).where(f.struct(*ORDER) < f.col("acked_in"))
+        seen.where(f.col("event") == DELIVERED).join(first, list(PLACE)).where(f.struct(*ORDER) < f.col("acked_in"))
     )
     return before.groupBy(*PLACE).agg(
         f.min("delivered_at").alias("first_delivered_at"),

@@ -22,7 +22,7 @@ class ClientEviction:
     Invariant: `_total` is the sum of `_noted`, which has what each connection took when it was last noted.
     """
 
-    __slots__ = ("_connections", "_is_told", "_noted", "_server_log", "_settings", "_statistics", "_total", "limit")
+    __slots__ = ("_connections", "_is_logged", "_noted", "_server_log", "_settings", "_statistics", "_total", "limit")
 
     def __init__(
         self,
@@ -38,7 +38,7 @@ class ClientEviction:
         self._connections = connections
         self._noted: dict[Connection, int] = {}
         self._total = 0
-        self._is_told = False  # that nobody is left to be closed
+        self._is_logged = False  # that nobody is left to be closed
         self.limit = 0
         settings.watch("maxmemory-clients", self._set)
         settings.watch("maxmemory", self._set)
@@ -85,12 +85,12 @@ class ClientEviction:
                 if memory > most and not connection.session.no_evict:
                     largest, most = connection, memory
             if largest is None:
-                if not self._is_told:
-                    self._is_told = True
+                if not self._is_logged:
+                    self._is_logged = True
                     self._server_log.warning("Over client maxmemory after evicting all evictable clients")
                 return
             self._statistics.evicted_clients += 1
             self._server_log.notice(f"Evicting client {largest.session.address}: {most} bytes")
             largest.abort()
             self.forget(largest)
-        self._is_told = False
+        self._is_logged = False

@@ -6,7 +6,7 @@ import traceback
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final, cast
 
-from penstock.engine.session import NO_DESCRIPTOR, NOBODY, Endpoints, Link
+from penstock.engine.session import NO_CLIENT, NO_DESCRIPTOR, Endpoints, Link
 from penstock.errors import ProtocolError
 from penstock.protocol import reply
 from penstock.protocol.native_parser import LONGEST_KEPT
@@ -58,9 +58,9 @@ class Connection(Link):
 
     def __init__(self, turn: "Turn", is_tls: bool = False) -> None:
         self._turn = turn
-        self._reader = RequestReader(turn.request_limits.of(NOBODY), turn.engine.batch_shapes)
+        self._reader = RequestReader(turn.request_limits.of(NO_CLIENT), turn.engine.batch_shapes)
         self._transport = cast(asyncio.Transport, None)  # there from connection_made on
-        self.session = NOBODY  # until the client is admitted
+        self.session = NO_CLIENT  # until the client is admitted
         self.closed = True  # not admitted yet, or closed
         self._replies: list[bytes] = []
         self._logged: list[int] = []

@@ -29,8 +29,8 @@ class AofRewrite:
     """Rewrites of one server's log, or, with appendonly no, of a log that is open only while its base is written."""
 
     __slots__ = (
-        "_engine", "_log_writer", "_logged_ms", "_removal", "_settings", "_spare", "_state", "_swap",
-        "_swapped_pid", "_swapping", "_synced_ahead", "_tell", "_tried_ms", "process",
+        "_engine", "_log_writer", "_logged_ms", "_removal", "_report", "_settings", "_spare", "_state", "_swap",
+        "_swapped_pid", "_swapping", "_synced_ahead", "_tried_ms", "process",
     )  # fmt: skip
 
     def __init__(self, log_writer: "AofWriter", process: RewriteChild) -> None:
@@ -38,7 +38,7 @@ class AofRewrite:
         self._engine = log_writer.engine
         self._settings = log_writer.settings
         self._state = log_writer.state
-        self._tell = log_writer.tell
+        self._report = log_writer.report
         self.process = process
         self._tried_ms = 0
         self._logged_ms = 0  # when progress was last told
@@ -91,7 +91,7 @@ class AofRewrite:
             self._logged_ms = self._log_writer.passed_ms()
             progress = self.process.progress
             rate = progress.written / max(self._logged_ms - self._tried_ms, 1) / 1000
-            self._tell(f"Rewriting the log: {100 * progress.share:.0f}%, {rate:.1f} MB a second.")
+            self._report(f"Rewriting the log: {100 * progress.share:.0f}%, {rate:.1f} MB a second.")
 
     def _is_time(self, log: AppendLog) -> bool:
         """Whether the log grew enough, or can only go on with a new base file."""
@@ -138,7 +138,7 @@ class AofRewrite:
             self.process.start(log.directory.path, log_writer.now_ms())
             state.forks += 1
             state.fork_us = engine.clock.monotonic_us() - began_us
-            self._tell(f"Rewriting the log: process {self.process.pid} writes a new base file.")
+            self._report(f"Rewriting the log: process {self.process.pid} writes a new base file.")
         except (OSError, UsageError) as failure:
             self._end(str(failure), 0)
 
@@ -183,13 +183,13 @@ class AofRewrite:
         copied = self._state.most_copied
         self._state.ended(not problem, is_counted=problem != STOPPED)
         if problem:
-            self._tell(f"Rewriting the log failed: {problem}. The log is unchanged.")
+            self._report(f"Rewriting the log failed: {problem}. The log is unchanged.")
             if problem != STOPPED:
                 self._refuse_without_base()
         else:
             assert log is not None, "a base was written for a log"
             spent_s = (log_writer.passed_ms() - self._tried_ms) / 1000
-            self._tell(
+            self._report(
                 f"The log has been rewritten in {spent_s:.1f} seconds: its base has {log.base_size} bytes;"
                 f" {copied / 1048576:.1f} MiB of memory were copied meanwhile."
             )
@@ -246,7 +246,7 @@ class AofRewrite:
             try:
                 self._removal = self._log_writer.threads.submit(log.directory.remove_history)
             except (RuntimeError, MemoryError) as failure:
-                self._tell(f"Replaced files of the log were not deleted: {failure or 'no memory'}.")
+                self._report(f"Replaced files of the log were not deleted: {failure or 'no memory'}.")
             else:
                 self._removal.add_done_callback(self._log_writer.call_back())
 
@@ -265,6 +265,6 @@ class AofRewrite:
         failure = self._removal.exception()
         self._removal = None
         if isinstance(failure, OSError | RuntimeError | MemoryError):
-            self._tell(f"Replaced files of the log were not deleted: {failure or 'no memory'}.")
+            self._report(f"Replaced files of the log were not deleted: {failure or 'no memory'}.")
         elif failure is not None:
             raise failure

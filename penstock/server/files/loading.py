@@ -25,32 +25,32 @@ def opened(settings: Settings, disk: Disk) -> AppendLog:
     return log
 
 
-def read_into(engine: Engine, log: AppendLog, tell: Callable[[str], None]) -> Iterator[tuple[int, int]]:
+def read_into(engine: Engine, log: AppendLog, report: Callable[[str], None]) -> Iterator[tuple[int, int]]:
     """Read all files of a log, or the snapshot that it is to begin with; yields the bytes done and the bytes in all.
 
     Clients may be answered between two steps. The engine is `loading`, also afterwards: the caller resets that when
     clients may be served. UsageError or OSError if the log cannot be loaded.
     """
     settings, directory = engine.settings, log.directory
-    replay = Replay(engine, tell)
+    replay = Replay(engine, report)
     if directory.finds_snapshot():
-        yield from _told(engine, replay, _snapshot(replay, directory.disk, directory.snapshot_path))
-        tell(f"There is no log yet: it begins with a copy of {directory.snapshot_path}, which is not read again.")
+        yield from _with_reports(engine, replay, _snapshot(replay, directory.disk, directory.snapshot_path))
+        report(f"There is no log yet: it begins with a copy of {directory.snapshot_path}, which is not read again.")
         for _ in directory.adopt_snapshot():
             yield engine.persistence.loading_done, engine.persistence.loading_total
         return
     mends, most = settings.yes("aof-load-truncated"), settings.number("aof-load-corrupt-tail-max-size")
-    yield from _told(engine, replay, load(replay, log, mends, most))
+    yield from _with_reports(engine, replay, load(replay, log, mends, most))
     if not engine.persistence.keys_loaded and directory.snapshot and directory.disk.exists(directory.snapshot_path):
-        tell(f"Warning: {directory.snapshot_path} is not read, because there is a log. The log holds no keys.")
+        report(f"Warning: {directory.snapshot_path} is not read, because there is a log. The log holds no keys.")
 
 
-def read_snapshot(engine: Engine, disk: Disk, tell: Callable[[str], None]) -> Iterator[tuple[int, int]]:
+def read_snapshot(engine: Engine, disk: Disk, report: Callable[[str], None]) -> Iterator[tuple[int, int]]:
     """Without a log: as `read_into` for the RDB file that the settings name, if there is one."""
     folder, name = engine.settings.text("dir"), engine.settings.text("dbfilename")
     if name and disk.exists(f"{folder}/{name}"):
-        replay = Replay(engine, tell)
-        yield from _told(engine, replay, _snapshot(replay, disk, f"{folder}/{name}"))
+        replay = Replay(engine, report)
+        yield from _with_reports(engine, replay, _snapshot(replay, disk, f"{folder}/{name}"))
 
 
 def _snapshot(replay: Replay, disk: Disk, path: str) -> Iterator[tuple[int, int]]:
@@ -59,31 +59,31 @@ def _snapshot(replay: Replay, disk: Disk, path: str) -> Iterator[tuple[int, int]
         yield done, size
 
 
-def _told(engine: Engine, replay: Replay, loading: Iterator[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+def _with_reports(engine: Engine, replay: Replay, loading: Iterator[tuple[int, int]]) -> Iterator[tuple[int, int]]:
     """The same steps; INFO and a person are told of them."""
-    state, clock, tell = engine.persistence, engine.clock, replay.tell
-    began_ms = told_ms = clock.monotonic_us() // 1000
+    state, clock, report = engine.persistence, engine.clock, replay.report
+    began_ms = reported_ms = clock.monotonic_us() // 1000
     state.loading_started_s = clock.now_us() // 1_000_000
     replay.begin()
     for state.loading_done, state.loading_total in loading:
         yield state.loading_done, state.loading_total
         now_ms = clock.monotonic_us() // 1000
-        if now_ms - told_ms >= PROGRESS_EVERY_MS:
-            told_ms = now_ms
-            tell(progress(state.loading_done, state.loading_total, replay, now_ms - began_ms))
+        if now_ms - reported_ms >= PROGRESS_EVERY_MS:
+            reported_ms = now_ms
+            report(progress(state.loading_done, state.loading_total, replay, now_ms - began_ms))
     state.keys_loaded = sum(len(db) for db in engine.keyspace.databases)
     state.keys_expired = replay.expired
     state.saves.loaded()
     if replay.skipped:
         names = ", ".join([f"{name} ({count})" for name, count in sorted(replay.skipped.items())])
         total = sum(replay.skipped.values())
-        tell(f"Warning: {total} lines of the log name no command and were left out (aof-skip-unknown): {names}")
+        report(f"Warning: {total} lines of the log name no command and were left out (aof-skip-unknown): {names}")
     if replay.refused:
-        tell(f"{replay.refused} lines of the log were refused and ignored.")
+        report(f"{replay.refused} lines of the log were refused and ignored.")
     if asleep := policy_notes.sleeping(engine):
-        tell(asleep)
+        report(asleep)
     spent_s = (clock.monotonic_us() // 1000 - began_ms) / 1000
-    tell(f"Loaded {state.keys_loaded} keys from {source_of(replay)} in {spent_s:.3f} seconds.")
+    report(f"Loaded {state.keys_loaded} keys from {source_of(replay)} in {spent_s:.3f} seconds.")
 
 
 def source_of(replay: Replay) -> str:
@@ -103,7 +103,7 @@ def progress(done: int, total: int, replay: Replay, spent_ms: int) -> str:
     return f"Loading the log: {100 * done / total:.0f}%, {rate} requests and {bytes_rate / 1e6:.1f} MB a second."
 
 
-def read_snapshot_again(engine: Engine, disk: Disk, tell: Callable[[str], None], empties: bool, merges: bool) -> str:
+def read_snapshot_again(engine: Engine, disk: Disk, report: Callable[[str], None], empties: bool, merges: bool) -> str:
     """DEBUG RELOAD NOSAVE: read the RDB file while clients stay; why that failed, or "". A bad file changes nothing."""
     path = f"{engine.settings.text('dir')}/{engine.settings.text('dbfilename')}"
     ready = dict(engine.blocking.ready)
@@ -118,7 +118,7 @@ def read_snapshot_again(engine: Engine, disk: Disk, tell: Callable[[str], None],
                 db.clear()
             engine.scripts.libraries.flush()
         engine.loading = True
-        for _ in RdbLoading(engine, disk, path, tell, merges=merges).run():
+        for _ in RdbLoading(engine, disk, path, report, merges=merges).run():
             pass
     except (OSError, UsageError) as failure:
         return str(failure)
@@ -130,13 +130,13 @@ def read_snapshot_again(engine: Engine, disk: Disk, tell: Callable[[str], None],
     return ""
 
 
-def read_again(engine: Engine, log: AppendLog, tell: Callable[[str], None]) -> str:
+def read_again(engine: Engine, log: AppendLog, report: Callable[[str], None]) -> str:
     """DEBUG LOADAOF: empty the keyspace and read the files again; why that failed, or ""."""
     ready = dict(engine.blocking.ready)
     for db in engine.keyspace.databases:
         db.clear()
     try:
-        for _ in read_into(engine, log, tell):
+        for _ in read_into(engine, log, report):
             pass
     except (OSError, UsageError) as failure:
         return str(failure)

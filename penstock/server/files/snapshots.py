@@ -61,15 +61,15 @@ class SaveChild(RewriteChild):
 
 
 class Snapshots:
-    """The RDB file of one server. `tell` takes lines for a person."""
+    """The RDB file of one server. `report` takes lines for a person."""
 
-    __slots__ = ("_disk", "_engine", "_lock", "_locked", "_settings", "_state", "_tell", "child")
+    __slots__ = ("_disk", "_engine", "_lock", "_locked", "_report", "_settings", "_state", "child")
 
-    def __init__(self, settings: Settings, engine: Engine, disk: Disk, tell: Callable[[str], None]) -> None:
+    def __init__(self, settings: Settings, engine: Engine, disk: Disk, report: Callable[[str], None]) -> None:
         self._settings = settings
         self._engine = engine
         self._disk = disk
-        self._tell = tell
+        self._report = report
         self._lock: File | None = None
         self._locked = ""  # the file that it is for
         self._state: SaveState = engine.persistence.saves
@@ -170,13 +170,13 @@ class Snapshots:
         state = self._state
         state.ended(not problem, in_background)
         if problem:
-            self._tell(f"The RDB file could not be saved: {problem}.")
+            self._report(f"The RDB file could not be saved: {problem}.")
         else:
             size = self._disk.size(self._path)
-            self._tell(f"Saved {self._path} in {state.seconds_since_begin()} seconds: {size} bytes.")
+            self._report(f"Saved {self._path} in {state.seconds_since_begin()} seconds: {size} bytes.")
             note = rdb_saving.note_of(self._disk.read(self._path, 0, HEADER_BYTES), self._settings)
             if note:
-                self._tell(note)
+                self._report(note)
         self.apply_failure()
 
     def apply_failure(self) -> None:
@@ -201,7 +201,7 @@ class Snapshots:
             self._ended(str(failure), in_background=True)
             return str(failure)
         self._engine.persistence.forks += 1
-        self._tell(f"Saving the RDB file: process {self.child.pid} writes it.")
+        self._report(f"Saving the RDB file: process {self.child.pid} writes it.")
         return ""
 
     def look_after(self) -> None:

@@ -44,12 +44,12 @@ Receiver = tuple[Link, Replica]
 
 
 class FullSync:
-    """The transfers of one server, one at a time. `tell` takes lines for a person; `ended` is called after each."""
+    """The transfers of one server, one at a time. `report` takes lines for a person; `ended` is called after each."""
 
-    def __init__(self, engine: Engine, disk: Disk, tell: Callable[[str], None], ended: Callable[[], None]) -> None:
+    def __init__(self, engine: Engine, disk: Disk, report: Callable[[str], None], ended: Callable[[], None]) -> None:
         self._engine = engine
         self._disk = disk
-        self._tell = tell
+        self._report = report
         self._ended = ended
         self._child: SnapshotChild | None = None
         self._task: asyncio.Task[None] | None = None
@@ -118,9 +118,9 @@ class FullSync:
                     found.ack_ms = self._engine.replication.now_ms()
                     found.state = states.RECEIVES if isinstance(child, PipeChild) else states.ONLINE
             if problem:
-                self._tell(f"The snapshot for replicas failed: {problem}.")
+                self._report(f"The snapshot for replicas failed: {problem}.")
             else:
-                self._tell(f"A snapshot was sent to {sum(not link.closed for link, _ in receivers)} replicas.")
+                self._report(f"A snapshot was sent to {sum(not link.closed for link, _ in receivers)} replicas.")
             self._ended()
 
     # -- from a file ------------------------------------------------------------------------------------------------

@@ -53,7 +53,7 @@ def _refused(answer: bytes) -> LinkLost:
 class MasterLink:
     """The one link of a server.
 
-    `tell` takes lines for a person; `changed` is called after something was applied; `begin_log_anew` has the log
+    `report` takes lines for a person; `changed` is called after something was applied; `begin_log_anew` has the log
     begin with a copy of what was loaded.
     """
 
@@ -61,7 +61,7 @@ class MasterLink:
         self,
         engine: Engine,
         disk: Disk,
-        tell: Callable[[str], None],
+        report: Callable[[str], None],
         changed: Callable[[], None],
         begin_log_anew: Callable[[], None],
     ) -> None:
@@ -69,7 +69,7 @@ class MasterLink:
         self._replication = engine.replication
         self._settings = engine.settings
         self._disk = disk
-        self._tell = tell
+        self._report = report
         self._changed = changed
         self._begin_log_anew = begin_log_anew
         self._master: Master | None = None
@@ -93,7 +93,7 @@ class MasterLink:
             task, self._task = self._task, None
             error = None if task.cancelled() else task.exception()
             if error is not None:
-                self._tell(f"The link to the master met an unexpected error: {error!r}")
+                self._report(f"The link to the master met an unexpected error: {error!r}")
                 self._master = None  # begin anew
                 self._not_before_s = loop.time() + FIRST_S
         if replication.master is not self._master:
@@ -110,7 +110,7 @@ class MasterLink:
             return
         now_ms = replication.now_ms()
         if master.heard_ms >= 0 and now_ms - master.heard_ms > self._settings.number("repl-timeout") * SECOND_MS:
-            self._tell(f"Master {master.host}:{master.port} is silent: the link is closed.")
+            self._report(f"Master {master.host}:{master.port} is silent: the link is closed.")
             writer.transport.abort()
         elif now_ms - self._said_ms >= SECOND_MS:
             self._said_ms = now_ms
@@ -164,7 +164,7 @@ class MasterLink:
             master.problem = "the master closed it" if is_closed else " ".join(str(failure).rstrip(".").splitlines())
             master.is_unusable = isinstance(failure, (UselessLink, UsageError))
             if self._replication.master is not master:
-                self._tell(f"The link to master {master.host}:{master.port} is down: {master.problem}.")
+                self._report(f"The link to master {master.host}:{master.port} is down: {master.problem}.")
                 return  # a cancellation may be lost where something ends at the same moment
             lasted_s = 0.0 if self._up_s == NOT_UP else loop.time() - self._up_s
             is_useless = isinstance(failure, (LinkLost, UsageError, ValueError))
@@ -172,13 +172,13 @@ class MasterLink:
             if failover.is_in_progress(self._engine):
                 wait_s = min(wait_s, RETRY_OF_FAILOVER_S)
             again = f"; another one is made in {wait_s:g} seconds" if wait_s > FIRST_S else ""
-            self._tell(f"The link to master {master.host}:{master.port} is down: {master.problem}{again}.")
+            self._report(f"The link to master {master.host}:{master.port} is down: {master.problem}{again}.")
             await asyncio.sleep(wait_s)
 
     async def _link(self, master: Master) -> None:
         master.set_link(links.CONNECTING, self._replication.now_ms())
         timeout_s = self._settings.number("repl-timeout")
-        self._tell(f"Connecting to master {master.host}:{master.port}.")
+        self._report(f"Connecting to master {master.host}:{master.port}.")
         try:
             context = tls_context.build_outgoing(self._settings) if self._settings.yes("tls-replication") else None
             async with asyncio.timeout(timeout_s):
@@ -216,11 +216,11 @@ class MasterLink:
             master.set_link(links.SYNCING, self._replication.now_ms())
             master.attempts += 1
             db_index = await self._copy(link, words[1].decode(), int(words[2]))
-            self._applier = StreamApplier(self._engine, db_index, self._tell)
+            self._applier = StreamApplier(self._engine, db_index, self._report)
         elif answer.startswith(b"+CONTINUE"):
             if self._replication.go_on(words[1].decode() if len(words) > 1 else ""):
                 self._engine.to_close += self._replication.replicas  # they learn the new id when they come again
-            self._tell(f"The master goes on at offset {self._replication.offset}.")
+            self._report(f"The master goes on at offset {self._replication.offset}.")
         else:
             raise _refused(answer)
         master.set_link(links.CONNECTED, self._replication.now_ms())
@@ -228,7 +228,7 @@ class MasterLink:
         self.acknowledge()
         self._changed()
         if self._applier is None:
-            self._applier = StreamApplier(self._engine, self._replication.stream_db, self._tell)
+            self._applier = StreamApplier(self._engine, self._replication.stream_db, self._report)
         await self._stream(link, self._applier)
 
     def _end_failover(self, answer: bytes) -> None:
@@ -287,7 +287,7 @@ class MasterLink:
                     link.master.copied_bytes += len(piece)
             finally:
                 file.close()
-            self._tell(f"A copy of {self._disk.size(path)} bytes has come from the master: it is loaded.")
+            self._report(f"A copy of {self._disk.size(path)} bytes has come from the master: it is loaded.")
             return await self._load(link.master, path, replication_id, offset)
         finally:
             with suppress(OSError):
@@ -304,7 +304,7 @@ class MasterLink:
         try:
             self._empty()
             self._changed()  # replicas are to leave, and caches to be emptied, before the copy is loaded
-            loading = RdbLoading(engine, self._disk, path, engine.persistence.tell, keeps_expired=True, name=SNAPSHOT)
+            loading = RdbLoading(engine, self._disk, path, engine.persistence.report, keeps_expired=True, name=SNAPSHOT)
             began_s = asyncio.get_running_loop().time()
             for _ in loading.run():
                 if asyncio.get_running_loop().time() - began_s > SLICE_S:
@@ -315,7 +315,7 @@ class MasterLink:
             engine.loading = False
             engine.effects.unmute()
         self._replication.adopt(replication_id, offset)
-        self._tell(f"Loaded {loading.keys} keys from the master.")
+        self._report(f"Loaded {loading.keys} keys from the master.")
         return loading.stream_db
 
     def _empty(self) -> None:

@@ -27,15 +27,15 @@ SECOND_MS: Final = 1000
 class Replicas:
     """What a turn's end and cron do for replicas."""
 
-    def __init__(self, turn: "Turn", disk: Disk, tell: Callable[[str], None]) -> None:
+    def __init__(self, turn: "Turn", disk: Disk, report: Callable[[str], None]) -> None:
         self._turn = turn
         self._engine = turn.engine
         self._replication = turn.engine.replication
         self._settings = turn.engine.settings
-        self._tell = tell
+        self._report = report
         self._targets = turn.engine.migrator = Targets(turn.engine.clock, turn.engine.settings)
-        self._replication.failover.tell = tell
-        self._full_sync = FullSync(turn.engine, disk, tell, self.end_of_turn)
+        self._replication.failover.report = report
+        self._full_sync = FullSync(turn.engine, disk, report, self.end_of_turn)
         self.link: MasterLink | None = None
         self._pinged_ms = 0
         self._looked_ms = 0
@@ -102,13 +102,13 @@ class Replicas:
             found.state = states.ONLINE
             found.follows = True
             replication.partial_syncs += 1
-            self._tell(f"Replica {session.address} goes on at offset {offset}.")
+            self._report(f"Replica {session.address} goes on at offset {offset}.")
             link.send_now(b"+CONTINUE%b\r\n%b" % (new_id, stream.backlog.since(offset)))
             return
         if found.asked_id not in ("", "?"):
             replication.partial_syncs_refused += 1
         replication.full_syncs += 1
-        self._tell(f"Replica {session.address} asks for a full copy.")
+        self._report(f"Replica {session.address} asks for a full copy.")
         self._begin_if_due()
 
     # -- snapshots --------------------------------------------------------------------------------------------------
@@ -162,7 +162,7 @@ class Replicas:
         try:
             self._full_sync.begin(list(group), without_file, field_times)
         except OSError as failure:
-            self._tell(f"A snapshot for replicas cannot be made: {failure}.")
+            self._report(f"A snapshot for replicas cannot be made: {failure}.")
             for link, _ in group:
                 link.abort()
             return
@@ -209,7 +209,7 @@ class Replicas:
             if found.state == states.WAITS and link.is_settled():
                 link.send_now(b"\n")  # still here
             elif (found.state == states.ONLINE or found.is_sent) and now_ms - found.ack_ms > timeout_ms:
-                self._tell(f"Replica {session.address} is silent: its link is closed.")
+                self._report(f"Replica {session.address} is silent: its link is closed.")
                 link.abort()
         if replication.replicas:
             self._left_ms = 0

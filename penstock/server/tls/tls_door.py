@@ -14,7 +14,7 @@ from penstock.server.server_log import ServerLog
 MOST_HANDSHAKES: Final = 128  # at the same time; one more ends the oldest
 HANDSHAKE_S: Final = 10.0
 GOODBYE_S: Final = 1.0  # how long a client that is closed may take to say that it has heard
-MOST_TOLD: Final = 10  # failed handshakes that are written down in a second
+MOST_LOGGED: Final = 10  # failed handshakes that are written down in a second
 PAUSE_S: Final = 1.0  # when the system has no file left for a connection
 
 
@@ -26,7 +26,7 @@ class TlsHandshakes:
     the moment at which it began, so that a new certificate holds for those who come later.
     """
 
-    __slots__ = ("_greet", "_journal", "_loop", "_second", "_tasks", "_told", "context")
+    __slots__ = ("_greet", "_journal", "_loop", "_reported", "_second", "_tasks", "context")
 
     def __init__(
         self, loop: asyncio.AbstractEventLoop, server_log: ServerLog, greet: Callable[[], asyncio.Protocol]
@@ -35,8 +35,8 @@ class TlsHandshakes:
         self._journal = server_log
         self._greet = greet
         self._tasks: dict[asyncio.Task[None], None] = {}  # oldest first
-        self._second = 0  # of the loop's time, in which `_told` failures were written down
-        self._told = 0
+        self._second = 0  # of the loop's time, in which `_reported` failures were written down
+        self._reported = 0
         self.context: ssl.SSLContext | None = None
 
     def begin(self, link: socket.socket) -> None:
@@ -64,16 +64,16 @@ class TlsHandshakes:
             )
         except (OSError, asyncio.CancelledError) as problem:
             reason = str(problem) or "the handshake took too long, or too many were going on"
-            self._tell(f"Error accepting a client connection: {reason} {names}")
+            self._report(f"Error accepting a client connection: {reason} {names}")
             link.close()
 
-    def _tell(self, sentence: str) -> None:
+    def _report(self, sentence: str) -> None:
         """Write a failure down, but not all of a flood: strangers must not fill the disk."""
         second = int(self._loop.time())
         if second != self._second:
-            self._second, self._told = second, 0
-        self._told += 1
-        if self._told <= MOST_TOLD:
+            self._second, self._reported = second, 0
+        self._reported += 1
+        if self._reported <= MOST_LOGGED:
             self._journal.warning(sentence)
 
     def close(self) -> None:

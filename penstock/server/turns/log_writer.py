@@ -48,7 +48,7 @@ Finish: TypeAlias = Callable[[bool], None]
 class AofWriter:
     """The log of one server: `log` is None while `appendonly` is no.
 
-    `tell` gets log lines; without it the server log gets them. `synced` is called from the syncing thread when cron
+    `report` gets log lines; without it the server log gets them. `synced` is called from the syncing thread when cron
     has something to do; without it, the running loop calls cron.
     """
 
@@ -56,7 +56,7 @@ class AofWriter:
         self,
         settings: Settings,
         engine: Engine,
-        tell: Callable[[str], None] | None = None,
+        report: Callable[[str], None] | None = None,
         disk: Disk | None = None,
         threads: Threads | None = None,
         rewriting: RewriteChild | None = None,
@@ -64,14 +64,14 @@ class AofWriter:
         self.settings = settings
         self.engine = engine
         self.state = engine.persistence
-        self.tell = tell or ServerLog(settings, engine.clock).notice
+        self.report = report or ServerLog(settings, engine.clock).notice
         self.disk: Disk = SystemDisk() if disk is None else disk
         self.threads: Threads = threads or LogThreads()
         self.log: AppendLog | None = None
         self.synced: Callable[[], object] | None = None
         self.syncing = SyncThread(self.threads)
         self.aof_rewrite = AofRewrite(self, rewriting or RewriteChild(self.disk, engine.keyspace, settings))
-        self.snapshots = Snapshots(settings, engine, self.disk, self.tell)
+        self.snapshots = Snapshots(settings, engine, self.disk, self.report)
         self._waiting: list[Finish] = []  # of turns whose replies wait for the log
         self._waits_since_ms = 0
         self._turn_began_at = 0  # units appended before this turn
@@ -79,7 +79,7 @@ class AofWriter:
         self._sync_due = False  # no thread could sync: writers are refused until a sync has worked
         self._has_logged_room = False  # that the file system cannot reserve any
         self._annotated_s = 0  # the last second for which the log has an annotation
-        self.state.tell = self.tell
+        self.state.report = self.report
         self.state.load_log = self._load_again
         self.state.saves.load = self._load_snapshot
         self._annotates = self._syncs_always = False
@@ -92,10 +92,10 @@ class AofWriter:
 
     @classmethod
     def open(
-        cls, settings: Settings, engine: Engine, tell: Callable[[str], None] | None = None, disk: Disk | None = None
+        cls, settings: Settings, engine: Engine, report: Callable[[str], None] | None = None, disk: Disk | None = None
     ) -> "AofWriter":
         """Open and load the log, unless appendonly is no. UsageError if that fails."""
-        durability = cls(settings, engine, tell, disk)
+        durability = cls(settings, engine, report, disk)
         for _ in durability.loading():
             pass
         return durability
@@ -111,7 +111,7 @@ class AofWriter:
             for _ in self.snapshots.claim():
                 yield 0, 0
             try:
-                yield from loading.read_snapshot(self.engine, self.disk, self.tell)
+                yield from loading.read_snapshot(self.engine, self.disk, self.report)
             except OSError as failure:
                 raise UsageError(sentence_of(failure)) from None
             self.engine.loading = False
@@ -119,7 +119,7 @@ class AofWriter:
         log: AppendLog | None = None
         try:
             log = loading.opened(self.settings, self.disk)
-            yield from loading.read_into(self.engine, log, self.tell)
+            yield from loading.read_into(self.engine, log, self.report)
             log.start()
         except (OSError, UsageError) as failure:
             if log is not None:
@@ -245,7 +245,7 @@ class AofWriter:
             return
         if not reserves and not self._has_logged_room:
             self._has_logged_room = True
-            self.tell(
+            self.report(
                 "The file system of the log cannot reserve room ahead: a full disk is met by the first change that does"
                 " not fit, and only the changes after it are refused."
             )
@@ -264,7 +264,7 @@ class AofWriter:
     def fail(self, why: str | None) -> None:
         """Refuse writers from now on; `why` is shown to them."""
         if self.engine.trouble is None:
-            self.tell(f"The log cannot be written: {why}. Writers are refused until it can." + self._kept_text())
+            self.report(f"The log cannot be written: {why}. Writers are refused until it can." + self._kept_text())
         self.engine.trouble = b"MISCONF Errors writing to the AOF file: " + (why or "").encode()
         self.state.writes_ok = False
         self._tried_ms = self.passed_ms()
@@ -292,7 +292,7 @@ class AofWriter:
 
     def recover(self) -> None:
         if self.engine.trouble is not None:
-            self.tell("The log can be written again.")
+            self.report("The log can be written again.")
         self.engine.trouble = None
         self.state.writes_ok = True
         self._sync_due = False
@@ -423,7 +423,7 @@ class AofWriter:
 
     def _log_base_begins(self) -> None:
         what = "Replies to changes wait" if self._syncs_always else "Changes are confirmed, and kept in memory only,"
-        self.tell(f"The log begins with a base file, which is to be written. {what} until it is.")
+        self.report(f"The log begins with a base file, which is to be written. {what} until it is.")
 
     def _give_up_log(self) -> bool:
         """Write, sync and close the log; whether everything is on the disk."""
@@ -472,7 +472,7 @@ class AofWriter:
         self.aof_rewrite.finish_jobs()
         if log.held or not self.write(log):
             return "the log cannot be written"
-        return loading.read_again(self.engine, log, self.tell)
+        return loading.read_again(self.engine, log, self.report)
 
     def _load_snapshot(self, empties: bool, merges: bool) -> str:
         """DEBUG RELOAD with options: read the RDB file; the log begins anew with what is there then."""
@@ -482,9 +482,9 @@ class AofWriter:
             self.aof_rewrite.finish_jobs()
             if log.held or not self.write(log):
                 return "the log cannot be written"
-        problem = loading.read_snapshot_again(self.engine, self.disk, self.tell, empties, merges)
+        problem = loading.read_snapshot_again(self.engine, self.disk, self.report, empties, merges)
         if problem:
-            self.tell(f"DEBUG RELOAD: {problem}.")
+            self.report(f"DEBUG RELOAD: {problem}.")
         else:
             self.begin_anew()
         return problem

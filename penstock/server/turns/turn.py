@@ -160,9 +160,9 @@ class Turn:
         self._timer: asyncio.TimerHandle | None = None
         self._armed_ms = 0  # unix time in ms that the timer is set to; 0: it is not
         engine.scripts.use(ScriptThread(self._script_is_over))
-        engine.scripts.calls.server_log = self._tell
-        engine.access.tell = server_log.warning
-        engine.policies.log.tell = self._tell
+        engine.scripts.calls.server_log = self._report
+        engine.access.report = server_log.warning
+        engine.policies.log.report = self._report
 
     # -- scripts ----------------------------------------------------------------------------------------------------
 
@@ -174,7 +174,7 @@ class Turn:
     def _finish_script(self) -> None:
         self.outside(self.engine.finish_script)
 
-    def _tell(self, level: int, text: str) -> None:
+    def _report(self, level: int, text: str) -> None:
         (self.server_log.debug, self.server_log.verbose, self.server_log.notice, self.server_log.warning)[level](text)
 
     # -- connections ------------------------------------------------------------------------------------------------

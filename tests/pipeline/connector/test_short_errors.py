@@ -19,7 +19,7 @@ from penstock.pipeline.errors import OptionError, PipelineError, ServerGone
 from tests.pipeline.driving import schema
 from tests.support.reference_server import LOCALHOST
 
-NOBODY = {"endpoints": f"{LOCALHOST}:1", "stream": "s", "retryTimeout": "0"}
+UNREACHABLE = {"endpoints": f"{LOCALHOST}:1", "stream": "s", "retryTimeout": "0"}
 ROWS = types.StructType().add("n", types.LongType())
 
 
@@ -42,9 +42,9 @@ def test_a_server_that_is_not_there_is_one_sentence_in_planning_and_in_tasks(
     server: redis.Redis, endpoint: str
 ) -> None:
     server.xadd("s", {"n": 1})
-    reader: Any = StreamsDataSource({**NOBODY, "endpoints": f"a={endpoint}"}).reader(schema("_id string"))
+    reader: Any = StreamsDataSource({**UNREACHABLE, "endpoints": f"a={endpoint}"}).reader(schema("_id string"))
     tasks = reader.partitions()
-    lost: Any = StreamsDataSource({**NOBODY, "endpoints": f"a={LOCALHOST}:1"}).reader(schema("_id string"))
+    lost: Any = StreamsDataSource({**UNREACHABLE, "endpoints": f"a={LOCALHOST}:1"}).reader(schema("_id string"))
     for call in (lost.partitions, lambda: list(lost.read(tasks[0]))):
         with pytest.raises(ServerGone, match=r"does not answer: .*Connection refused") as caught:
             call()
@@ -53,7 +53,7 @@ def test_a_server_that_is_not_there_is_one_sentence_in_planning_and_in_tasks(
 
 
 def test_a_job_that_failed_says_why_although_its_markers_cannot_be_removed() -> None:
-    writer = batch_writer(NOBODY, ROWS, False)
+    writer = batch_writer(UNREACHABLE, ROWS, False)
     assert isinstance(writer, BatchWriter)
 
     writer.abort([None])  # Spark would tell of this instead
@@ -84,7 +84,7 @@ def test_what_may_be_wrong_with_tls_is_said(
 
 @pytest.mark.parametrize("tls", ["true", "false"])
 def test_nothing_is_said_of_tls_where_nobody_listens(tls: str) -> None:
-    reader: Any = StreamsDataSource({**NOBODY, "tls": tls}).reader(schema("_id string"))
+    reader: Any = StreamsDataSource({**UNREACHABLE, "tls": tls}).reader(schema("_id string"))
     with pytest.raises(ServerGone) as caught:
         reader.partitions()
 

@@ -39,30 +39,30 @@ class PendingRows:
 
     `left` is how many more rows may be added. Entries above `end_id` are left out, and those with an owner that were
     delivered after `latest_ms`, unless that is ANY_TIME. If `now_ms` is not NO_NOW, a row has the idle time in place of
-    the delivery time, -1 for a released entry. `tells_owners`: without it, rows have no owner.
+    the delivery time, -1 for a released entry. `shows_owners`: without it, rows have no owner.
     """
 
     __slots__ = (
         "_heads", "_named", "_owner_word", "_written", "end_id", "group", "latest_ms", "left", "now_ms", "rows",
-        "tells_owners",
+        "shows_owners",
     )  # fmt: skip
 
-    def __init__(self, group: Group, max_count: int, now_ms: int, tells_owners: bool) -> None:
+    def __init__(self, group: Group, max_count: int, now_ms: int, shows_owners: bool) -> None:
         self.group = group
         self.left = max_count
         self.now_ms = now_ms
-        self.tells_owners = tells_owners
+        self.shows_owners = shows_owners
         self.rows = 0
         self._written = BytesWriter()
         self.end_id: StreamId = MAX
         self.latest_ms = ANY_TIME
-        self._heads = HEADS if tells_owners else OWNERLESS_HEADS
+        self._heads = HEADS if shows_owners else OWNERLESS_HEADS
         self._named = NOT_PENDING  # whose name is in `_owner_word`
         self._owner_word = LINE_END
 
     def owner_word(self, owner: int) -> bytes:
         """What is between the text of an id and the delivery time: the end of the line and an owner's name, if told."""
-        if owner != self._named and self.tells_owners:
+        if owner != self._named and self.shows_owners:
             self._named, self._owner_word = owner, LINE_END + reply.bulk(self.group.name_of(owner))
         return self._owner_word
 

@@ -28,14 +28,14 @@ class StreamState:
 
     @classmethod
     def of(cls, reply: object) -> "StreamState":
-        told = mapping(reply)
-        first = told[b"recorded-first-entry-id"] if told[b"length"] else b"0-0"
+        fields = mapping(reply)
+        first = fields[b"recorded-first-entry-id"] if fields[b"length"] else b"0-0"
         return cls(
-            told[b"length"],
+            fields[b"length"],
             ids.parse(first),
-            ids.parse(told[b"last-generated-id"]),
-            told[b"entries-added"],
-            ids.parse(told[b"max-deleted-entry-id"]),
+            ids.parse(fields[b"last-generated-id"]),
+            fields[b"entries-added"],
+            ids.parse(fields[b"max-deleted-entry-id"]),
         )
 
 

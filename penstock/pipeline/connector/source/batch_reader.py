@@ -83,8 +83,8 @@ def place_after(client: Client, key: bytes, state: StreamState, place: str, grou
 
 def group_place(client: Client, key: bytes, group: str) -> StreamId:
     """The last id delivered in a group; PipelineError where there is no such group."""
-    for told in client.call("XINFO", "GROUPS", key):
-        one = mapping(told)
+    for pairs in client.call("XINFO", "GROUPS", key):
+        one = mapping(pairs)
         if one[b"name"] == group.encode():
             return ids.parse(one[b"last-delivered-id"])
     raise PipelineError(

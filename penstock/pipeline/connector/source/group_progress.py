@@ -12,8 +12,8 @@ from penstock.storage.streams import ids
 def refuse_shared_group(client: Client, group: str, keys: list[bytes]) -> None:
     """PipelineError if the group has consumers or pending entries: moving it would make its consumers miss entries."""
     for key, reply in zip(keys, client.pipeline([["XINFO", "GROUPS", key] for key in keys]), strict=True):
-        for told in () if isinstance(reply, ReplyError) else reply:
-            one = mapping(told)
+        for pairs in () if isinstance(reply, ReplyError) else reply:
+            one = mapping(pairs)
             if one[b"name"] == group.encode() and (one[b"consumers"] or one[b"pending"]):
                 raise PipelineError(
                     f"{client.endpoint.address}: group {group!r} of stream {key.decode(errors='replace')!r} has "

@@ -214,8 +214,8 @@ class SharedReader(StreamReader):
 
     def _last_delivered(self, reply: Reply) -> StreamId:
         """The group's last-delivered id, from XINFO GROUPS; ZERO if there is no such group."""
-        for told in reply:
-            one = mapping(told)
+        for pairs in reply:
+            one = mapping(pairs)
             if one[b"name"] == self.group.encode():
                 return ids.parse(one[b"last-delivered-id"])
         return ids.ZERO
@@ -380,7 +380,7 @@ class SharedReader(StreamReader):
             client = self.connections.asking[name]
             replies = client.pipeline([["XINFO", "GROUPS", key] for key in keys])
             for key, reply in list(zip(keys, replies, strict=True)):
-                names = [] if isinstance(reply, ReplyError) else [mapping(told)[b"name"] for told in reply]
+                names = [] if isinstance(reply, ReplyError) else [mapping(pairs)[b"name"] for pairs in reply]
                 if self.group.encode() not in names:
                     self.report_loss(
                         name, key, f"group {self.group!r} was destroyed, and what was pending in it is unknown"

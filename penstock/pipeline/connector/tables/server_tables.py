@@ -135,22 +135,22 @@ def text(word: bytes) -> str:
     return word.decode(errors="replace")
 
 
-def policy(told: Mapping[bytes, Any]) -> str | None:
+def policy(fields: Mapping[bytes, Any]) -> str | None:
     """What Penstock's PENSTOCK.POLICY has set and counted, as JSON; null where there is none, as at other servers.
 
     >>> policy({b"length": 1, b"penstock-policy": [b"maxlen", 10, b"maxage", None, b"refs", b"keepref"]})
     '{"maxlen": 10, "maxage": null, "refs": "keepref"}'
     """
-    if b"penstock-policy" not in told:
+    if b"penstock-policy" not in fields:
         return None
-    said = mapping(told[b"penstock-policy"])
+    said = mapping(fields[b"penstock-policy"])
     return json.dumps({text(name): text(word) if isinstance(word, bytes) else word for name, word in said.items()})
 
 
 def _streams(client: Client, keys: list[bytes], group: bytes | None) -> Iterator[tuple[Any, ...]]:
     sizes = dict(zip(keys, client.pipeline([["MEMORY", "USAGE", key] for key in keys]), strict=True))
     for key, reply in present(client, keys, "XINFO", "STREAM"):
-        state, told = StreamState.of(reply), mapping(reply)
+        state, fields = StreamState.of(reply), mapping(reply)
         first = text(ids.text(state.first)) if state.length else None
         size = sizes[key] if isinstance(sizes[key], int) else None  # not every server tells
         yield (
@@ -160,9 +160,9 @@ def _streams(client: Client, keys: list[bytes], group: bytes | None) -> Iterator
             text(ids.text(state.last)),
             state.added,
             text(ids.text(state.max_deleted)),
-            told[b"groups"],
+            fields[b"groups"],
             size,
-            policy(told),
+            policy(fields),
         )
 
 
@@ -170,8 +170,8 @@ def _groups(client: Client, keys: list[bytes], group: bytes | None) -> Iterator[
     streams = {key: StreamState.of(reply) for key, reply in present(client, keys, "XINFO", "STREAM")}
     for key, reply in present(client, list(streams), "XINFO", "GROUPS"):
         state = streams[key]
-        for told in reply:
-            one = mapping(told)
+        for pairs in reply:
+            one = mapping(pairs)
             if group in (None, one[b"name"]):
                 yield (
                     text(key),
@@ -192,13 +192,13 @@ def _consumers(client: Client, keys: list[bytes], group: bytes | None) -> Iterat
     groups = [
         (key, name)
         for key, reply in present(client, keys, "XINFO", "GROUPS")
-        for name in (mapping(told)[b"name"] for told in reply)
+        for name in (mapping(pairs)[b"name"] for pairs in reply)
         if group in (None, name)
     ]
     replies = client.pipeline([["XINFO", "CONSUMERS", key, name] for key, name in groups])
     for (key, name), reply in zip(groups, replies, strict=True):
-        for told in () if isinstance(reply, ReplyError) else reply:
-            one = mapping(told)
+        for pairs in () if isinstance(reply, ReplyError) else reply:
+            one = mapping(pairs)
             yield text(key), text(name), text(one[b"name"]), one[b"pending"], one[b"idle"], one.get(b"inactive")
 
 
