@@ -6,7 +6,7 @@ line for another database than the line before it in that file (Redis 8.6.3).
 
 from typing import Final, Protocol
 
-from penstock.engine.aof.aof_compat import Dialect
+from penstock.engine.aof.aof_compat import AofCompat
 from penstock.protocol import reply
 
 MULTI: Final = b"*1\r\n$5\r\nMULTI\r\n"
@@ -49,15 +49,15 @@ class Effects:
     only. `_further` are those behind it, with the numbers of their databases.
     """
 
-    __slots__ = ("_database", "_further", "_line_db", "_own_log", "_stream", "dialect", "is_one_unit", "line",
+    __slots__ = ("_database", "_further", "_line_db", "_own_log", "_stream", "compat", "is_one_unit", "line",
         "log", "units",
     )  # fmt: skip
 
-    def __init__(self, log: EffectLog | None, dialect: Dialect) -> None:
+    def __init__(self, log: EffectLog | None, compat: AofCompat) -> None:
         self._own_log = log
         self._stream: EffectLog | None = None
         self.log = log  # None: nothing is kept (no log and no replicas; while the log is replayed)
-        self.dialect = dialect
+        self.compat = compat
         self.line = b""
         self._line_db = NO_DATABASE
         self._further: list[tuple[int, bytes]] = []

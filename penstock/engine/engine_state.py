@@ -436,13 +436,13 @@ class EngineState:
 
     def _change_aof_compat(self) -> None:
         """CONFIG SET: the log goes on in other words."""
-        self.choose_dialect()
+        self.choose_compat()
         if self.persistence.want_new_base():
             self.wanted_rewrite = True
 
-    def choose_dialect(self) -> None:
+    def choose_compat(self) -> None:
         """The log and the stream to replicas have the words that the log's readers and all replicas know."""
-        self.effects.dialect = aof_compat.of(self.settings).within(self.replication.words)
+        self.effects.compat = aof_compat.of(self.settings).within(self.replication.words)
 
     def _read_needed_replicas(self) -> None:
         self.set_state(NEEDS_REPLICAS, self.settings.number("min-replicas-to-write") > 0)

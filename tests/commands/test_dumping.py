@@ -5,7 +5,7 @@ from xxhash import xxh3_64_intdigest
 
 from penstock.commands.keys import digests
 from penstock.config.settings import Settings
-from penstock.engine.aof.aof_compat import Dialect
+from penstock.engine.aof.aof_compat import AofCompat
 from penstock.engine.aof.rewrite import base_lines, value_lines
 from penstock.engine.aof.rewrite_progress import Progress
 from penstock.engine.engine import Engine
@@ -179,7 +179,7 @@ def test_a_payload_of_an_earlier_version_is_restored(engine: Engine, dialogue: D
 
 def of_earlier_version(value: Value, settings: Settings) -> bytes:
     """As DUMP answered until 0.1: requests, framed."""
-    return framed(b"".join(value_lines(b"k", value, settings, Dialect(), Progress())))
+    return framed(b"".join(value_lines(b"k", value, settings, AofCompat(), Progress())))
 
 
 def framed(lines: bytes) -> bytes:

@@ -183,9 +183,9 @@ def test_a_replica_of_an_older_version_gets_no_partial_copy_of_newer_words() -> 
     server.engine.handle(new, [b"PSYNC", b"?", b"-1"])
     effects.replicate(replication.open_stream())
     server.ask("SET k 1")
-    assert effects.dialect.releases
+    assert effects.compat.releases
     server.engine.handle(old, [b"PSYNC", replication.id.encode(), b"1"])
 
-    assert not effects.dialect.releases
+    assert not effects.compat.releases
     found = old.replica
     assert found is not None and not replication.can_continue(found)

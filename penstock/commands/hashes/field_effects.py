@@ -10,14 +10,14 @@ from penstock.storage.types.hashes import Hash
 
 def log_expiry(ctx: Context, key: bytes, when_ms: int, condition: bytes, fields: list[bytes]) -> None:
     """Log that fields got a time of expiry; `condition` is NX, XX, GT, LT or empty."""
-    if ctx.effects.log is not None and ctx.effects.dialect.field_expiry:
+    if ctx.effects.log is not None and ctx.effects.compat.field_expiry:
         named = (condition,) if condition else ()
         ctx.log(b"HPEXPIREAT", key, b"%d" % when_ms, *named, b"FIELDS", b"%d" % len(fields), *fields)
 
 
 def log_persist(ctx: Context, key: bytes, fields: list[bytes]) -> None:
     """Log that fields lost their times of expiry."""
-    if ctx.effects.dialect.field_expiry:
+    if ctx.effects.compat.field_expiry:
         ctx.log(b"HPERSIST", key, b"FIELDS", b"%d" % len(fields), *fields)
 
 
@@ -26,7 +26,7 @@ def log_setting(ctx: Context, key: bytes, found: Hash, request: list[bytes], pai
 
     For an older Redis: HSET, which removes a field's time of expiry, and then the present times.
     """
-    if ctx.effects.dialect.field_setting:
+    if ctx.effects.compat.field_setting:
         ctx.log_request(request)
         return
     ctx.log(b"HSET", key, *pairs)

@@ -271,6 +271,6 @@ def hpersist(ctx: Context, args: list[bytes]) -> bytes:
             replies.append(SET if found.persist(field) else NO_EXPIRY)
     if SET in replies:
         notify_changed(ctx, key, found, b"hpersist", replies.count(SET))
-        if ctx.effects.dialect.field_expiry:
+        if ctx.effects.compat.field_expiry:
             ctx.log_request(args)
     return reply.array(replies)

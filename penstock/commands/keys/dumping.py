@@ -136,7 +136,7 @@ def restore(ctx: Context, args: list[bytes]) -> bytes:
     if isinstance(ctx, NotingContext):
         ctx.recall(key, options.idle_s, options.frequency)
     if ctx.effects.log is not None:
-        for line in rewrite.value_lines(key, value, ctx.engine.settings, ctx.effects.dialect, Progress()):
+        for line in rewrite.value_lines(key, value, ctx.engine.settings, ctx.effects.compat, Progress()):
             ctx.effects.add_packed(ctx.db_index, line)
     if ttl_ms:
         ctx.db.expire_at(key, when_ms)

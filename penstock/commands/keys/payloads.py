@@ -10,7 +10,7 @@ from typing import Final
 from xxhash import xxh3_64_intdigest
 
 from penstock.config.settings import Settings
-from penstock.engine.aof.aof_compat import Dialect
+from penstock.engine.aof.aof_compat import AofCompat
 from penstock.engine.context import Context
 from penstock.engine.effects import Effects
 from penstock.engine.engine_state import EngineState
@@ -102,7 +102,7 @@ class Scratch(Context):
         session = Session(0)
         session.privileged = True
         super().__init__(engine, session)
-        self.effects = Effects(None, Dialect())
+        self.effects = Effects(None, AofCompat())
         self.db_index = -1
         self.db = Database()
         self.now_us = now_us

@@ -68,7 +68,7 @@ def _arrive(ctx: Context, asked_id: bytes, asked_offset: int, is_plain_sync: boo
     if master is not None and not master.is_up:
         raise ReplyError(b"NOMASTERLINK Can't SYNC while not connected with my master")
     ctx.engine.replication.arrive(ctx.session, asked_id, asked_offset, is_plain_sync)
-    ctx.engine.choose_dialect()
+    ctx.engine.choose_compat()
     return reply.NO_REPLY
 
 

@@ -1,6 +1,6 @@
-"""What may stand in the log: the words that the oldest Redis that must load it knows (`aof-compat-version`).
+"""The words that the log may have: those of the oldest Redis that must load it (`aof-compat-version`).
 
-What it has no words for is written as what it came to, as far as that goes: docs/log.md says what is lost.
+A change that has no such words is written as its result, as far as possible: docs/log.md says what is lost.
 """
 
 from typing import Final
@@ -10,8 +10,8 @@ from penstock.config.settings import Settings
 NEWEST: Final = (99, 0)
 
 
-class Dialect:
-    """Which words the log has.
+class AofCompat:
+    """Which words the log may have, by the compat version.
 
     releases: XNACK (8.8); without it a released entry belongs to `consumer`, delivered at time 0.
     idempotence: IDMP, XCFGSET and XIDMPRECORD (8.6.2). references: KEEPREF, DELREF, ACKED, XDELEX, XACKDEL (8.2).
@@ -28,9 +28,9 @@ class Dialect:
         self.field_expiry = version >= (7, 4)
         self.consumer = consumer
 
-    def within(self, other: "Dialect") -> "Dialect":
+    def within(self, other: "AofCompat") -> "AofCompat":
         """The words that both have."""
-        both = Dialect(NEWEST, self.consumer)
+        both = AofCompat(NEWEST, self.consumer)
         both.releases = self.releases and other.releases
         both.idempotence = self.idempotence and other.idempotence
         both.references = self.references and other.references
@@ -38,19 +38,19 @@ class Dialect:
         both.field_expiry = self.field_expiry and other.field_expiry
         return both
 
-    def equals(self, other: "Dialect") -> bool:
+    def equals(self, other: "AofCompat") -> bool:
         """Whether both have the same words."""
         return self.words() == other.words()
 
     def words(self) -> tuple[bool, ...]:
-        """What it has, in a fixed order."""
+        """All of it, in a fixed order."""
         return self.releases, self.idempotence, self.references, self.field_setting, self.field_expiry
 
 
-def of(settings: Settings) -> Dialect:
-    """The dialect that the settings ask for."""
+def of(settings: Settings) -> AofCompat:
+    """The words that the settings allow."""
     name = settings.text("aof-compat-version")
-    return Dialect(NEWEST if name == "newest" else version_of(name), consumer_of(settings))
+    return AofCompat(NEWEST if name == "newest" else version_of(name), consumer_of(settings))
 
 
 def version_of(name: str) -> tuple[int, int]:
@@ -60,5 +60,5 @@ def version_of(name: str) -> tuple[int, int]:
 
 
 def consumer_of(settings: Settings) -> bytes:
-    """To whom released entries belong where there is no XNACK."""
+    """The consumer that owns released entries where there is no XNACK."""
     return settings.text("aof-compat-consumer").encode(errors="surrogateescape")

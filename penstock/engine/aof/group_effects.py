@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from itertools import count as count_from
 from typing import Final, TypeAlias
 
-from penstock.engine.aof.aof_compat import Dialect
+from penstock.engine.aof.aof_compat import AofCompat
 from penstock.engine.context import Context
 from penstock.engine.session import Kept
 from penstock.protocol import reply
@@ -128,17 +128,17 @@ def _of_equals(runs: list[PendingRun]) -> Iterator[PendingRun]:
 def log_released(ctx: Context, key: bytes, group: Group, released: list[Released]) -> None:
     """Entries that were released, with their counts from then on, in runs of equals.
 
-    The counts are absolute: a relative SILENT would be counted again at replay. Where the dialect has no XNACK, a
-    deleted pending entry keeps the owner that the log knows: an XCLAIM would drop it.
+    The counts are absolute: a relative SILENT would be counted again at replay. Where the compat version has no XNACK,
+    a deleted pending entry keeps the owner that the log knows: an XCLAIM would drop it.
     """
     if ctx.effects.log is None:
         return
-    dialect = ctx.effects.dialect
+    compat = ctx.effects.compat
     texts: list[bytes] = []
     counts: list[int] = []
     for block, first, run_counts in released:
         run_texts = block.segment.id_texts(first, first + len(run_counts))
-        if dialect.releases or block.segment.is_live_run(first, first + len(run_counts)):
+        if compat.releases or block.segment.is_live_run(first, first + len(run_counts)):
             texts += run_texts
             counts += run_counts
             continue
@@ -149,7 +149,7 @@ def log_released(ctx: Context, key: bytes, group: Group, released: list[Released
     start = 0
     while start < len(texts):
         stop = _end_of_equals(counts, start, min(start + MOST_IDS, len(texts)))
-        ctx.log(*release_words(dialect, key, group, texts[start:stop], counts[start]))
+        ctx.log(*release_words(compat, key, group, texts[start:stop], counts[start]))
         start = stop
 
 
@@ -164,13 +164,13 @@ def _end_of_equals(counts: list[int], start: int, limit: int) -> int:
     return stop
 
 
-def release_words(dialect: Dialect, key: bytes, group: Group, texts: list[bytes], count: int) -> tuple[bytes, ...]:
+def release_words(compat: AofCompat, key: bytes, group: Group, texts: list[bytes], count: int) -> tuple[bytes, ...]:
     """The request that releases entries, all with one count."""
-    if dialect.releases:
+    if compat.releases:
         numids, tail = b"%d" % len(texts), (b"RETRYCOUNT", b"%d" % count, b"FORCE")
         return (b"XNACK", key, group.name, b"FAIL", b"IDS", numids, *texts, *tail)
     options = (b"TIME", b"0", b"RETRYCOUNT", b"%d" % count, b"FORCE", b"JUSTID", b"LASTID", _last_text(group))
-    return (b"XCLAIM", key, group.name, dialect.consumer, b"0", *texts, *options)
+    return (b"XCLAIM", key, group.name, compat.consumer, b"0", *texts, *options)
 
 
 def log_dropped_references(ctx: Context, key: bytes, stream: Stream, dropped_ids: list[StreamId]) -> None:

@@ -17,7 +17,7 @@ def reload(engine: EngineState, now_ms: int) -> None:
 
     Whoever watches a key that comes back finds it changed, as in Redis.
     """
-    chunks = list(base_lines(engine.keyspace, engine.settings, now_ms, aof_compat.Dialect()))
+    chunks = list(base_lines(engine.keyspace, engine.settings, now_ms, aof_compat.AofCompat()))
     kept = [_with_kept_forms(db) for db in engine.keyspace.databases]
     with_log = engine.effects.log
     was_ready = dict(engine.blocking.ready)

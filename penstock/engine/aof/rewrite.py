@@ -13,7 +13,7 @@ from typing import Final
 
 from penstock.config.settings import Settings
 from penstock.engine.aof import aof_compat, group_effects, rewrite_values
-from penstock.engine.aof.aof_compat import Dialect
+from penstock.engine.aof.aof_compat import AofCompat
 from penstock.engine.aof.rewrite_groups import GroupLines
 from penstock.engine.aof.rewrite_progress import Progress
 from penstock.engine.effects import pack
@@ -34,10 +34,10 @@ def base_lines(
     keyspace: Keyspace,
     settings: Settings,
     now_ms: int,
-    written_in: Dialect | None = None,
+    written_in: AofCompat | None = None,
     progress: Progress | None = None,
 ) -> Iterator[bytes]:
-    """The base as chunks of whole requests, in the settings' dialect. A key whose time has passed is left out.
+    """The base as chunks of whole requests, in words that the settings allow. A key whose time has passed is left out.
 
     `progress` counts what is done meanwhile.
     """
@@ -45,7 +45,7 @@ def base_lines(
 
 
 def _lines(
-    keyspace: Keyspace, settings: Settings, now_ms: int, written_in: Dialect, progress: Progress
+    keyspace: Keyspace, settings: Settings, now_ms: int, written_in: AofCompat, progress: Progress
 ) -> Iterator[bytes]:
     if settings.yes("aof-timestamp-enabled"):
         yield b"#TS:%d\r\n" % (now_ms // 1000)
@@ -68,7 +68,7 @@ def _lines(
 
 
 def value_lines(
-    key: bytes, value: Value, settings: Settings, written_in: Dialect, progress: Progress
+    key: bytes, value: Value, settings: Settings, written_in: AofCompat, progress: Progress
 ) -> Iterator[bytes]:
     """The requests that make a value anew at a key, without the key's time of expiry."""
     if isinstance(value, Stream):
@@ -86,13 +86,13 @@ class StreamLines:
     everything pending is claimed from placeholders first, which are trimmed away, and the last id is set back.
     """
 
-    __slots__ = ("_dialect", "_groups", "_key", "_progress", "_stream")
+    __slots__ = ("_compat", "_groups", "_key", "_progress", "_stream")
 
-    def __init__(self, key: bytes, stream: Stream, written_in: Dialect, progress: Progress) -> None:
+    def __init__(self, key: bytes, stream: Stream, written_in: AofCompat, progress: Progress) -> None:
         self._key = key
         self._stream = stream
         self._groups = stream.groups_by_name()
-        self._dialect = written_in
+        self._compat = written_in
         self._progress = progress
 
     def all(self, settings: Settings) -> Iterator[bytes]:
@@ -113,7 +113,7 @@ class StreamLines:
         yield from self._entries(absent)
         if not has_strays:
             yield from self._pending()
-        if self._dialect.idempotence:
+        if self._compat.idempotence:
             yield from self._producers(settings)
         yield from self._take_away(absent)
         counters = (b"ENTRIESADDED", b"%d" % stream.entries_added, b"MAXDELETEDID", ids.text(stream.max_deleted_id))
@@ -139,7 +139,7 @@ class StreamLines:
 
     def _recorded_ids(self) -> list[StreamId]:
         """The ids of absent entries that producers' iids stand for."""
-        if not self._dialect.idempotence:
+        if not self._compat.idempotence:
             return []
         return [
             entry_id
@@ -200,7 +200,7 @@ class StreamLines:
         for group in self._groups:
             yield pack((b"XGROUP", b"CREATE", self._key, group.name, ids.text(group.last_id)))
         for group in self._groups:
-            yield from GroupLines(self._key, group, self._dialect, self._progress).all()
+            yield from GroupLines(self._key, group, self._compat, self._progress).all()
 
     # -- idempotence ------------------------------------------------------------------------------------------------
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from penstock.engine.aof import group_effects
-from penstock.engine.aof.aof_compat import Dialect
+from penstock.engine.aof.aof_compat import AofCompat
 from penstock.engine.aof.rewrite_progress import Progress
 from penstock.engine.effects import pack
 from penstock.storage.streams import ids
@@ -17,22 +17,22 @@ MOST_IDS: Final = 1000  # in one XCLAIM or XNACK
 class GroupLines:
     """The lines of a group that exists already, of a stream that has the pending entries' ids."""
 
-    __slots__ = ("_dialect", "_group", "_key", "_last", "_progress")
+    __slots__ = ("_compat", "_group", "_key", "_last", "_progress")
 
-    def __init__(self, key: bytes, group: Group, written_in: Dialect, progress: Progress) -> None:
+    def __init__(self, key: bytes, group: Group, written_in: AofCompat, progress: Progress) -> None:
         self._key = key
         self._group = group
         self._last = ids.text(group.last_id)
-        self._dialect = written_in
+        self._compat = written_in
         self._progress = progress
 
     def all(self) -> Iterator[bytes]:
         """Where nothing can be released, the zone comes first, claimed at time 0."""
-        if not self._dialect.releases:
+        if not self._compat.releases:
             yield from self._release_lines()
         yield from self._claim_lines()
         yield from self._idle_consumers()
-        if self._dialect.releases:
+        if self._compat.releases:
             yield from self._release_lines()
 
     def _claim_lines(self) -> Iterator[bytes]:
@@ -80,4 +80,4 @@ class GroupLines:
 
     def _release(self, texts: list[bytes], count: int) -> bytes:
         self._progress.steps += len(texts)
-        return pack(group_effects.release_words(self._dialect, self._key, self._group, texts, count))
+        return pack(group_effects.release_words(self._compat, self._key, self._group, texts, count))

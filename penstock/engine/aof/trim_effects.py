@@ -19,7 +19,7 @@ def log_acked_trim(ctx: Context, key: bytes, stream: Stream, removed_ids: list[S
     if not removed_ids:
         return
     kept_some = stream.length > 0 and stream.first_id < removed_ids[-1]
-    if removed_ids[-1] < ids.MAX and ((takes_all and ctx.effects.dialect.references) or not kept_some):
+    if removed_ids[-1] < ids.MAX and ((takes_all and ctx.effects.compat.references) or not kept_some):
         ctx.log(b"XTRIM", key, b"MINID", b"=", ids.text(removed_ids[-1] + 1), *([b"ACKED"] if kept_some else []))
         return
     for at in range(0, len(removed_ids), group_effects.MOST_IDS):
@@ -32,7 +32,7 @@ def log_head_trim(ctx: Context, key: bytes, stream: Stream, removed_ids: list[St
     trim = (b"XTRIM", key, b"MAXLEN", b"=", b"%d" % stream.length)
     if removed_ids is None:
         ctx.log(*trim)
-    elif ctx.effects.dialect.references:
+    elif ctx.effects.compat.references:
         ctx.log(*trim, b"DELREF")
     else:
         ctx.log(*trim)

@@ -1,4 +1,4 @@
-"""Glob patterns in Redis's dialect, for KEYS, SCAN, CONFIG GET, PSUBSCRIBE and ACL.
+"""Redis's glob patterns, for KEYS, SCAN, CONFIG GET, PSUBSCRIBE and ACL.
 
 `*` any bytes, `?` one byte, `[abc]`, `[a-z]`, `[^a]` one of a class (glob_classes.py), `\\x` the byte x itself; a
 backslash at the very end stands for itself. A pattern that has more than a thousand stars before something else fits

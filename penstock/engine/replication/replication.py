@@ -10,7 +10,7 @@ from typing import Final
 from penstock.clock import Clock
 from penstock.config.settings import Settings
 from penstock.engine.aof import aof_compat
-from penstock.engine.aof.aof_compat import Dialect
+from penstock.engine.aof.aof_compat import AofCompat
 from penstock.engine.replication import replica as states
 from penstock.engine.replication import stream_versions
 from penstock.engine.replication.backlog import Backlog
@@ -90,8 +90,8 @@ class Replication:
         self._offset = 0  # of the stream that was given up
         self.replicas: list[Session] = []
         self.arrivals: list[Session] = []
-        self.words = Dialect()  # that the stream has
-        self._earlier_words: list[tuple[int, Dialect]] = []  # each with the offset up to which the stream had them
+        self.words = AofCompat()  # that the stream has
+        self._earlier_words: list[tuple[int, AofCompat]] = []  # each with the offset up to which the stream had them
         self.master: Master | None = None  # whom this server follows
         self.stream_db = 0  # the database that the master's stream is in
         self.is_amid = False  # the master's stream is between MULTI and EXEC
@@ -138,7 +138,7 @@ class Replication:
         """Nobody has asked for it for long: whoever comes later gets a copy of everything, of a new history."""
         self._offset = self.offset
         self.stream = None
-        self.words = Dialect()
+        self.words = AofCompat()
         self._earlier_words = []
         self.change_id()
 
@@ -250,7 +250,7 @@ class Replication:
 
     def _choose_words(self) -> None:
         """Somebody has come: the stream has the words that all know who are here now."""
-        known = Dialect(consumer=aof_compat.consumer_of(self._settings))
+        known = AofCompat(consumer=aof_compat.consumer_of(self._settings))
         for session in self.replicas:
             if session.replica is not None and not session.replica.wants_only_snapshot:
                 known = known.within(self._known_to(session.replica))
@@ -260,9 +260,9 @@ class Replication:
             self._earlier_words = [*kept, (self.offset, self.words)]
             self.words = known
 
-    def _known_to(self, found: Replica) -> Dialect:
+    def _known_to(self, found: Replica) -> AofCompat:
         at_least = aof_compat.version_of(self._settings.text("rdb-compat-version"))
-        return found.kind.dialect(at_least, aof_compat.consumer_of(self._settings))
+        return found.kind.compat(at_least, aof_compat.consumer_of(self._settings))
 
     def reads_field_times(self, found: Replica) -> bool:
         """Whether a replica can load a snapshot that has the times of hash fields (RDB 12)."""

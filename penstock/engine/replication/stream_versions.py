@@ -6,7 +6,7 @@ version: what it offers and `rdb-compat-version` say what it is at least.
 
 from typing import Final
 
-from penstock.engine.aof.aof_compat import NEWEST, Dialect
+from penstock.engine.aof.aof_compat import NEWEST, AofCompat
 
 Version = tuple[int, int]
 
@@ -25,12 +25,12 @@ class ReplicaKind:
         self.version = version
         self.valkey = valkey
 
-    def dialect(self, at_least: Version, consumer: bytes) -> Dialect:
+    def compat(self, at_least: Version, consumer: bytes) -> AofCompat:
         """at_least: the version of every replica, as the operator says."""
-        dialect = Dialect(max(self.version, at_least), consumer)
+        compat = AofCompat(max(self.version, at_least), consumer)
         if self.valkey >= FIRST_VALKEY_WITH_FIELDS:
-            dialect.field_expiry = dialect.field_setting = True
-        return dialect
+            compat.field_expiry = compat.field_setting = True
+        return compat
 
 
 def offered(kind: ReplicaKind, capability: bytes) -> ReplicaKind:

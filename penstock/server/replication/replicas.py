@@ -225,7 +225,7 @@ class Replicas:
                 self._left_ms = 0
                 replication.close_stream()
                 self._engine.effects.replicate(None)
-                self._engine.choose_dialect()
+                self._engine.choose_compat()
 
     def close(self) -> None:
         """At the server's end."""

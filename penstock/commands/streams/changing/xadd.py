@@ -295,7 +295,7 @@ def _reply_duplicate(ctx: Context, args: list[bytes], add: AddArguments, stream:
     """A duplicate: append nothing, count it, and log it with the recorded id, so that a replay counts it, too."""
     stream.producers.duplicates += 1
     id_text = ids.text(recorded)
-    if ctx.effects.dialect.idempotence:
+    if ctx.effects.compat.idempotence:
         ctx.log(*args[: add.id_at], id_text, *args[add.fields_at :])
     return reply.bulk(id_text)
 
@@ -323,14 +323,14 @@ def _log_add(
 
     words: the fields and values, packed.
     """
-    trim, dialect = add.trim, ctx.effects.dialect
+    trim, compat = add.trim, ctx.effects.compat
     text = ctx.text_of(args)
     if text and not (add.pid or add.referred):
         ctx.effects.add_packed(ctx.db_index, _with_id(text, args, add, stream, id_reply, words))
         return
     head = args[: add.id_at]
     is_acked_trim = trim.given and add.references == ACKNOWLEDGED
-    is_older = (add.pid and not dialect.idempotence) or (add.referred and not dialect.references)
+    is_older = (add.pid and not compat.idempotence) or (add.referred and not compat.references)
     if is_older:  # a Redis without some of the options gets a plain XADD, then its other effects
         head = [b"XADD", args[1], *(_exact_trim(args, trim, stream) if trim.given and not is_acked_trim else [])]
     elif is_acked_trim:
@@ -427,7 +427,7 @@ def xtrim(ctx: Context, args: list[bytes]) -> bytes:
         ctx.event("t", b"xtrim", key)
         if references == ACKNOWLEDGED:
             trim_effects.log_acked_trim(ctx, key, stream, removed_ids, True)
-        elif not ctx.effects.dialect.references:
+        elif not ctx.effects.compat.references:
             ctx.log(b"XTRIM", key, *_exact_trim(args, trim, stream))
             _log_removed(ctx, key, stream, references, removed_ids)
         elif ctx.effects.log is not None:

@@ -31,7 +31,7 @@ def add_batch(ctx: Context, batch: RequestBatch, replies: list[bytes]) -> int:
         return 0
     head = batch.prefix
     if batch.middle:  # IDMP
-        if ctx.hides(b"IDMP") or not ctx.effects.dialect.idempotence:
+        if ctx.hides(b"IDMP") or not ctx.effects.compat.idempotence:
             return 0
         head = [*head[:2], *batch.middle]
     stream = ctx.value(head[1])

@@ -81,7 +81,7 @@ def xdelex(ctx: Context, args: list[bytes]) -> bytes:
         _notify_deleted(ctx, args[1], deleted)
     if deleted or dropped:
         ctx.dirty += dropped
-        if ctx.effects.dialect.references:
+        if ctx.effects.compat.references:
             ctx.log_request(args)
         else:
             if deleted:
@@ -120,7 +120,7 @@ def xackdel(ctx: Context, args: list[bytes]) -> bytes:
         _notify_deleted(ctx, args[1], deleted)
     if acknowledged:
         ctx.dirty += acknowledged
-        if ctx.effects.dialect.references:
+        if ctx.effects.compat.references:
             ctx.log_request(args)
         else:
             _log_for_older_redis(ctx, args, stream, references, texts, replies)

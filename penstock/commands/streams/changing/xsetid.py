@@ -161,5 +161,5 @@ def xidmprecord(ctx: Context, args: list[bytes]) -> bytes:
 
 def _log(ctx: Context, args: list[bytes]) -> None:
     """Log the request, unless the log is for an older Redis, which has no idempotence."""
-    if ctx.effects.dialect.idempotence:
+    if ctx.effects.compat.idempotence:
         ctx.log_request(args)
