@@ -404,7 +404,7 @@ class EngineState:
         session.closed = True
         if self.busy:
             session.keep_endpoints()
-            self.scripts.gone.append(session)
+            self.scripts.disconnected.append(session)
             return
         if session.blocked is not None:
             self.blocking.forget(session.blocked)

@@ -24,7 +24,7 @@ _IS_BIG: Final[bool] = sys.byteorder == "big"
 # The type of columns of 64-bit numbers. CPython stores a number in an array of "L" by half of what "Q" takes.
 WIDE: Final[Literal["L", "Q"]] = "L" if array("L").itemsize == 8 else "Q"
 _ONE: Final = array(WIDE, (1,))
-_NOBODY: Final = array("I", (0,))
+_NO_OWNER: Final = array("I", (0,))
 _MOST_WRITTEN: Final = 2**62 - 1  # in the compiled build, larger numbers are objects
 NO_PLACE: Final = -1
 _FEW: Final = 4  # places that are cheaper written one by one than as a column
@@ -42,7 +42,7 @@ class _Last:
 
     def __init__(self) -> None:
         self.time: tuple[int, array[int]] = (0, _EMPTY)
-        self.owner: tuple[int, array[int]] = (0, _NOBODY)
+        self.owner: tuple[int, array[int]] = (0, _NO_OWNER)
 
 
 _last: Final = _Last()
@@ -112,10 +112,10 @@ def fill(column: array[int], start: int, stop: int, number: int) -> None:
 def owner_column(number: int, length: int) -> array[int]:
     """As `repeated`, with 32-bit numbers: for the owner column of a pending block. Nobody is 0."""
     if not number:
-        return _NOBODY * length
+        return _NO_OWNER * length
     last, kept = _last.owner
     if number != last:
-        kept = _NOBODY[:]
+        kept = _NO_OWNER[:]
         kept[0] = number
         _last.owner = number, kept
     return kept * length
@@ -139,7 +139,7 @@ def is_constant(column: array[int]) -> bool:
 
 def from_little_endian(letter: Literal["I", "L", "Q"], numbers: bytes) -> array[int]:
     """Little-endian numbers as a column of 32-bit ("I") or of 64-bit numbers.  O(n)."""
-    column = _ONE * 0 if letter == WIDE else _NOBODY * 0  # faster than array(letter)
+    column = _ONE * 0 if letter == WIDE else _NO_OWNER * 0  # faster than array(letter)
     column.frombytes(numbers)
     if _IS_BIG:
         column.byteswap()

@@ -177,7 +177,7 @@ class Importer:
                 server.stop()
                 return
             self._line.show(self._state())
-            is_logged = not log.held and not engine.persistence.child
+            is_logged = not log.writes_held and not engine.persistence.child
             self.is_whole = self.is_whole or (master.is_up and is_logged)
             if master.is_up and loop.time() - asked_s >= ASK_EVERY_S:
                 asked_s = loop.time()

@@ -395,7 +395,7 @@ def test_a_sync_whose_end_is_not_known_is_not_trusted(everysec: Server) -> None:
     everysec.threads.run()
     everysec.durability.cron()
     assert str(everysec.turn("SET b 1")).startswith("MISCONF")
-    assert everysec.durability.log is not None and everysec.durability.log.held
+    assert everysec.durability.log is not None and everysec.durability.log.writes_held
 
     everysec.finish_rewriting()
     assert everysec.turn("SET b 2") == b"OK"

@@ -16,7 +16,7 @@ from penstock.storage.streams.ids import HALF, MAX, columns, text
 from penstock.storage.streams.listpack_nodes import StreamLimits
 from penstock.storage.streams.pending.group import Group
 from penstock.storage.streams.pending.pending_block import COUNT_DOWN, COUNT_UP, KEEP_COUNT, MAX_COUNT
-from penstock.storage.streams.pending.pending_block import RELEASED as NOBODYS
+from penstock.storage.streams.pending.pending_block import RELEASED as RELEASED_OWNER
 from penstock.storage.streams.pending.pending_list import each_of, id_of, in_runs
 from penstock.storage.streams.stream import Stream
 from penstock.storage.streams.trim import DELETE_REFERENCES, KEEP_REFERENCES, Trim
@@ -254,7 +254,7 @@ class Model(RuleBasedStateMachine):
             assert list(seen) == sorted(seen)
             assert [block.id_at(slot) for block, slot in group.nack_zone()] == naive.nack_zone
             assert [block.id_at(slot) for block, slot in group.in_time_order()] == naive.timed
-            assert group.released == sum(block.owner_counts.get(NOBODYS, 0) for block, _ in _blocks(group))
+            assert group.released == sum(block.owner_counts.get(RELEASED_OWNER, 0) for block, _ in _blocks(group))
             if naive.pending:
                 assert [id_of(group.first()), id_of(group.last())] == [min(naive.pending), max(naive.pending)]
 

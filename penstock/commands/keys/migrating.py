@@ -169,13 +169,13 @@ def _restores(ctx: Context, options: Options) -> tuple[list[bytes], list[list[by
 
 def _remove(ctx: Context, moved: list[bytes]) -> None:
     """What is at the target now is no more here; a key that was named twice is gone once."""
-    gone = []
+    moved_keys = []
     for key in moved:
         value = ctx.remove(key)
         if value is not None:
             ctx.engine.free_lazily(value)
             ctx.event("g", b"del", key)
             ctx.dirty += 1
-            gone.append(key)
-    if gone:
-        ctx.log(b"DEL", *gone)
+            moved_keys.append(key)
+    if moved_keys:
+        ctx.log(b"DEL", *moved_keys)

@@ -177,7 +177,7 @@ class Replication:
         self._earlier_words = []
         self.open_stream()
 
-    def go_on(self, new_id: str) -> bool:
+    def continue_stream(self, new_id: str) -> bool:
         """The master lets us go on where we were; whether its history has another id by now."""
         is_new = new_id not in ("", self.id)
         if is_new:

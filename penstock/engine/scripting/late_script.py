@@ -28,20 +28,20 @@ def finish(engine: EngineState) -> None:
     if transaction is not None:
         blocked.session.handled += 1
         transaction.answers.append(answer)
-        _go_on(engine, blocked.session, transaction)
+        _continue(engine, blocked.session, transaction)
         if engine.busy:
             return
         answer = reply.array(transaction.answers)
     engine.effects.end_unit()
     engine.release(blocked, answer, 0)
     engine.tracking.end_request(engine.outgoing)
-    gone, scripts.gone = scripts.gone, []
-    for session in gone:
+    disconnected, scripts.disconnected = scripts.disconnected, []
+    for session in disconnected:
         engine.disconnect(session)
     engine.serve_ready(engine.clock.now_us())
 
 
-def _go_on(engine: EngineState, session: Session, transaction: Transaction) -> None:
+def _continue(engine: EngineState, session: Session, transaction: Transaction) -> None:
     """Run the rest of a transaction, all of it by the time at which it began."""
     ctx, now_us = engine.context, transaction.now_us
     ctx.begin(session, now_us)

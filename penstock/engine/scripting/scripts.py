@@ -115,7 +115,7 @@ class Scripts:
         self._evaluated: OrderedDict[bytes, None] = OrderedDict()  # of `cached`, those that may go, oldest first
         self.evicted = 0
         self.running: Running | None = None
-        self.gone: list[Session] = []  # disconnected while the server was busy
+        self.disconnected: list[Session] = []  # disconnected while the server was busy
 
     def use(self, runner: ScriptRunner) -> None:
         """Have what may take long run by a runner from here on."""

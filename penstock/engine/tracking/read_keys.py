@@ -5,7 +5,7 @@ from typing import Final
 
 from penstock.storage.types.scan_order import HashOrder
 
-NOBODY_READ: Final[frozenset[int]] = frozenset()
+NO_READERS: Final[frozenset[int]] = frozenset()
 
 
 class ReadKeys:
@@ -47,7 +47,7 @@ class ReadKeys:
         """Forget a key; the ids of those who had read it."""
         known = self.readers.pop(key, None)
         if known is None:
-            return NOBODY_READ
+            return NO_READERS
         self.names.remove(key)
         found = frozenset(known) if isinstance(known, set) else frozenset((known,))
         self.pairs -= len(found)

@@ -76,7 +76,7 @@ class AofRewrite:
         problem = self.process.poll()
         self._state.heard(self.process.progress)
         log = self._log_writer.log
-        if problem == "" and self._spare is None and log is not None and not log.held:
+        if problem == "" and self._spare is None and log is not None and not log.writes_held:
             self._swapped_pid = pid
             self._swap = log.swap(log.directory.temporary_base(pid))
             try:
@@ -97,7 +97,7 @@ class AofRewrite:
         """Whether the log grew enough, or can only go on with a new base file."""
         since_ms = self._log_writer.passed_ms() - self._tried_ms
         failures = self._state.rewrite_failures
-        if log.held:
+        if log.writes_held:
             return not failures or since_ms >= min(RETRY_MS << min(failures, 6), LONGEST_RETRY_MS)
         percentage = self._settings.number("auto-aof-rewrite-percentage")
         size = log.total_size
@@ -148,13 +148,13 @@ class AofRewrite:
         log = log_writer.log
         if log is None:
             log = self._spare = loading.opened(self._settings, log_writer.disk)
-        elif not log.held and not (log_writer.write(log) and log_writer.sync_now(log)):
+        elif not log.writes_held and not (log_writer.write(log) and log_writer.sync_now(log)):
             raise OSError(0, "the log cannot be written")
         self._engine.effects.start_of_file()  # first: a rewrite that fails may have changed files already
         try:
             log.begin_rewrite()
         except OSError as failure:
-            if log is log_writer.log and log.held:
+            if log is log_writer.log and log.writes_held:
                 log_writer.fail(failure.strerror)
             raise
         finally:
@@ -168,7 +168,7 @@ class AofRewrite:
         """The child has ended: put its base in force, or clean up after `problem`."""
         log_writer = self._log_writer
         log = log_writer.log if self._spare is None else self._spare
-        was_held = log is not None and log.held
+        was_held = log is not None and log.writes_held
         if log is not None:
             temporary = log.directory.temporary_base(pid)
             if not problem:
@@ -193,7 +193,7 @@ class AofRewrite:
                 f"The log has been rewritten in {spent_s:.1f} seconds: its base has {log.base_size} bytes;"
                 f" {copied / 1048576:.1f} MiB of memory were copied meanwhile."
             )
-            if log is log_writer.log and was_held and not log.held:
+            if log is log_writer.log and was_held and not log.writes_held:
                 log_writer.begins_again(log)
             elif log is log_writer.log and log.needs_room:
                 log_writer.reserve(log, 0)
@@ -204,7 +204,7 @@ class AofRewrite:
     def _refuse_without_base(self) -> None:
         """The log can only go on with a new base, and there is none: refuse writers until one is written."""
         log = self._log_writer.log
-        if log is not None and log.held and self._engine.trouble is None:
+        if log is not None and log.writes_held and self._engine.trouble is None:
             self._log_writer.fail("its base file cannot be written")
 
     def _put_in_force(self, log: AppendLog, temporary: str) -> None:

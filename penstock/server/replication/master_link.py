@@ -125,7 +125,7 @@ class MasterLink:
             return
         words = [b"REPLCONF", b"ACK", b"%d" % self._replication.offset]
         log = self._engine.persistence.log
-        if log is not None and not log.held:
+        if log is not None and not log.writes_held:
             units, offset = self._wrote_at
             if log.synced >= units:
                 self._synced = offset
@@ -218,7 +218,7 @@ class MasterLink:
             db_index = await self._copy(link, words[1].decode(), int(words[2]))
             self._applier = StreamApplier(self._engine, db_index, self._report)
         elif answer.startswith(b"+CONTINUE"):
-            if self._replication.go_on(words[1].decode() if len(words) > 1 else ""):
+            if self._replication.continue_stream(words[1].decode() if len(words) > 1 else ""):
                 self._engine.to_close += self._replication.replicas  # they learn the new id when they come again
             self._report(f"The master goes on at offset {self._replication.offset}.")
         else:

@@ -117,12 +117,12 @@ class TlsDoor:
             except OSError as problem:  # no file is left: the clients wait
                 self._journal.warning(f"Accepting a client connection: {problem.strerror}")
                 self._loop.remove_reader(self._listener)
-                self._resting = self._loop.call_later(PAUSE_S, self._go_on, most)
+                self._resting = self._loop.call_later(PAUSE_S, self._accept_again, most)
                 return
             link.setblocking(False)
             self._handshakes.begin(link)
 
-    def _go_on(self, most: int) -> None:
+    def _accept_again(self, most: int) -> None:
         self._resting = None
         self._loop.add_reader(self._listener, self._accept, most)
 

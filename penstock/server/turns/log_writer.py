@@ -164,7 +164,7 @@ class AofWriter:
         awaits_base = False
         if log is None:
             finish(True)
-        elif log.held:
+        elif log.writes_held:
             awaits_base = log.appended > self._turn_began_at and self._awaits_base(log)
             if awaits_base:
                 self._waiting.append(finish)
@@ -194,7 +194,7 @@ class AofWriter:
 
     def _awaits_base(self, log: AppendLog) -> bool:
         """Whether replies that tell of changes wait for a base which is being written."""
-        return log.held and self._syncs_always and self.engine.trouble is None
+        return log.writes_held and self._syncs_always and self.engine.trouble is None
 
     def _sync_lasts(self) -> bool:
         """Whether a sync in progress has taken so long that turns wait for it."""
@@ -206,11 +206,11 @@ class AofWriter:
         assert log is not None, "turns wait only for a log"
         if self._awaits_base(log):
             return
-        if not log.held and self._sync_lasts():
+        if not log.writes_held and self._sync_lasts():
             if self.passed_ms() - self._waits_since_ms < LONGEST_WAIT_MS:
                 return
             self.state.delayed_syncs += 1
-        self._end_turns(not log.held and self.write(log))
+        self._end_turns(not log.writes_held and self.write(log))
 
     def _end_turns(self, is_written: bool) -> None:
         waiting, self._waiting = self._waiting, []
@@ -219,7 +219,7 @@ class AofWriter:
 
     def write(self, log: AppendLog) -> bool:
         """Write, and sync if the policy is `always`; whether that worked. Then see to the room for what comes next."""
-        if self._annotates and log.buffered and not log.held:
+        if self._annotates and log.buffered and not log.writes_held:
             now_s = self.now_ms() // 1000
             if now_s != self._annotated_s:
                 self._annotated_s = now_s
@@ -300,7 +300,9 @@ class AofWriter:
     @property
     def is_waiting(self) -> bool:
         """Whether a sync runs, or a turn waits for its write. (A turn that waits for a base does not count.)"""
-        return self.syncing.sync is not None or (bool(self._waiting) and self.log is not None and not self.log.held)
+        return self.syncing.sync is not None or (
+            bool(self._waiting) and self.log is not None and not self.log.writes_held
+        )
 
     # -- time -------------------------------------------------------------------------------------------------------
 
@@ -311,7 +313,11 @@ class AofWriter:
         if log is not None:
             if self._waiting:
                 self._flush()
-            if self.engine.trouble is not None and not log.held and self.passed_ms() - self._tried_ms >= RETRY_MS:
+            if (
+                self.engine.trouble is not None
+                and not log.writes_held
+                and self.passed_ms() - self._tried_ms >= RETRY_MS
+            ):
                 self._try_again(log)
             elif log.buffered and not self._waiting and self.engine.trouble is None:
                 self.write(log)
@@ -432,7 +438,7 @@ class AofWriter:
         self.aof_rewrite.stop()
         self.finish_sync()
         self.aof_rewrite.finish_jobs()
-        safe = not log.held and self.write(log) and self.sync_now(log)
+        safe = not log.writes_held and self.write(log) and self.sync_now(log)
         self._end_turns(safe or not self.settings.yes("appendonly"))  # without a log, nothing more is promised
         log.close()
         self.log = self.state.log = None
@@ -470,7 +476,7 @@ class AofWriter:
             return "there is no log"
         self.finish_sync()
         self.aof_rewrite.finish_jobs()
-        if log.held or not self.write(log):
+        if log.writes_held or not self.write(log):
             return "the log cannot be written"
         return loading.read_again(self.engine, log, self.report)
 
@@ -480,7 +486,7 @@ class AofWriter:
         if log is not None:
             self.finish_sync()
             self.aof_rewrite.finish_jobs()
-            if log.held or not self.write(log):
+            if log.writes_held or not self.write(log):
                 return "the log cannot be written"
         problem = loading.read_snapshot_again(self.engine, self.disk, self.report, empties, merges)
         if problem:

@@ -101,7 +101,7 @@ class AppendLog:
     Units are counted from the server's start: `appended` in all, of these `written` to a file, of these `synced`, that
     is, safe from a power failure. `size` is how many bytes of the current file are whole units.
 
-    While the log is *held*, nothing is written: the file cannot be trusted (a sync failed), or there is no file yet.
+    While `writes_held`, nothing is written: the file cannot be trusted (a sync failed), or there is no file yet.
     Only a finished rewrite ends this. `_in_base` units are not kept any more: a base that was begun after them has
     them, and so has each later one. `lacks_base`: the files do not have the data at all, because the log begins, or
     begins anew, with a base that is still to be written.
@@ -114,9 +114,9 @@ class AppendLog:
     """
 
     __slots__ = (
-        "_earlier_size", "_in_base", "_is_watched", "_reserve_at", "_room_end", "_starts_anew", "_units", "appended",
-        "base_size", "buffered", "directory", "file", "grown_from", "held", "lacks_base", "size", "synced", "torn",
-        "written",
+        "_earlier_size", "_in_base", "_is_watched", "_reserve_at", "_room_end", "_starts_anew", "_units",
+        "appended", "base_size", "buffered", "directory", "file", "grown_from", "lacks_base", "size", "synced",
+        "torn", "writes_held", "written",
     )  # fmt: skip
 
     def __init__(self, directory: LogDirectory) -> None:
@@ -133,7 +133,7 @@ class AppendLog:
         self._earlier_size = 0  # of increments before the current one
         self.grown_from = 0  # bytes of all files at the start or after the last rewrite: growth is measured from here
         self.torn = False
-        self.held = True
+        self.writes_held = True
         self.lacks_base = True
         self._in_base = 0
         self._starts_anew = False  # the rewrite in progress began when the log was held
@@ -165,7 +165,7 @@ class AppendLog:
         self._earlier_size = sum(sizes[:-1])
         self.base_size = 0 if manifest.base is None else disk.size(directory.path_of(manifest.base))
         self.grown_from = self.total_size
-        self.held = self.lacks_base = False
+        self.writes_held = self.lacks_base = False
 
     def cut(self, path: str, size: int) -> None:
         """Cut the last file back to its whole units and sync; to be called before `start`. OSError if that fails."""
@@ -195,7 +195,7 @@ class AppendLog:
         After an OSError the units that were not completely written are still buffered, and the file is cut back to the
         last whole unit.
         """
-        if not self._units or self.held:
+        if not self._units or self.writes_held:
             return
         file = self.file
         assert file is not None, "a log that is not held has a file"
@@ -263,7 +263,7 @@ class AppendLog:
     @property
     def needs_room(self) -> bool:
         """Whether `reserve` is to be called before anything else is appended."""
-        return self.size >= self._reserve_at and not self.held
+        return self.size >= self._reserve_at and not self.writes_held
 
     def reserve(self, last_write: int) -> bool:
         """Have the disk keep room behind what is written. False if the file system cannot do that.
@@ -312,7 +312,7 @@ class AppendLog:
 
     def begin_sync(self) -> Sync | None:
         """A sync for all units written so far; None if they are synced already, or the log is held."""
-        if self.file is None or self.held or self.synced == self.written:
+        if self.file is None or self.writes_held or self.synced == self.written:
             return None
         return Sync(self, self.file, self.written)
 
@@ -333,23 +333,23 @@ class AppendLog:
         Either a sync failed, and what it should have saved may be lost, even if a later sync succeeds. Or it is not
         known which manifest a restart would find.
         """
-        self.held = True
+        self.writes_held = True
 
     def begin_anew(self) -> None:
         """Hold the log: all data are others now, and only a new base will have them."""
-        self.held = self.lacks_base = True
+        self.writes_held = self.lacks_base = True
 
     # -- rewriting --------------------------------------------------------------------------------------------------
 
     def begin_rewrite(self) -> None:
         """Start a new increment: units from now on go there; the new base will replace all files before it.
 
-        If the log is held: units stay in memory, but for those buffered by now, which the new base has. OSError if the
-        increment cannot be started. If a restart might then find either manifest, the log becomes held: a crash could
-        otherwise leave a torn unit in the old increment, before an increment that the new manifest names, and no loader
-        accepts that.
+        If writes are held: units stay in memory, but for those buffered by now, which the new base has. OSError
+        if the increment cannot be started. If a restart might then find either manifest, the log becomes writes_held: a
+        crash could otherwise leave a torn unit in the old increment, before an increment that the new manifest names,
+        and no loader accepts that.
         """
-        if self.held:
+        if self.writes_held:
             self._starts_anew = True
             self._in_base += len(self._units)
             self._units = []
@@ -427,7 +427,7 @@ class AppendLog:
         self.synced = self.written
         self._in_base = 0
         self._starts_anew = False
-        self.held = self.lacks_base = False
+        self.writes_held = self.lacks_base = False
 
     def close(self) -> None:
         """Close the file and unlock the directory; buffered units are not written."""
@@ -435,5 +435,5 @@ class AppendLog:
         if self.file is not None:
             self.file.close()
             self.file = None
-        self.held = True
+        self.writes_held = True
         self.directory.close()

@@ -16,8 +16,8 @@ from penstock.storage.streams.pending.group import UNKNOWN, Group
 from penstock.storage.streams.segment import Segment
 from penstock.storage.streams.stream import Stream
 
-NOBODY_YET: Final = 0  # the owner of a pending entry that no consumer claimed so far
-OF_NOBODY: Final = -1  # it was released
+NO_OWNER_YET: Final = 0  # the owner of a pending entry that no consumer claimed so far
+NO_OWNER: Final = -1  # it was released
 NOTHING: Final = b""  # the bytes of an entry that is gone
 MOST_MERGED: Final = 8192  # entries that are held before they become segments
 
@@ -72,7 +72,7 @@ class LoadedGroup:
         self.ids += entry_ids
         self.times += times_ms
         self.counts += counts
-        self.owners += [NOBODY_YET] * len(entry_ids)
+        self.owners += [NO_OWNER_YET] * len(entry_ids)
         return len(self._places) == len(self.ids)
 
     def own(self, entry_ids: list[bytes], number: int) -> bool:
@@ -80,14 +80,14 @@ class LoadedGroup:
         places, owners = self._places, self.owners
         for entry_id in entry_ids:
             place = places.get(entry_id, -1)
-            if place < 0 or owners[place] != NOBODY_YET:
+            if place < 0 or owners[place] != NO_OWNER_YET:
                 return False
             owners[place] = number
         return True
 
     def release(self, entry_ids: list[bytes]) -> bool:
         """No consumer has these pending entries, which were released last, in this order; False as in `own`."""
-        if not self.own(entry_ids, OF_NOBODY):
+        if not self.own(entry_ids, NO_OWNER):
             return False
         self.released += [self._places[entry_id] for entry_id in entry_ids]
         return True
@@ -229,7 +229,7 @@ class StreamBuilder:
             consumer = group.add_consumer(kept.name, kept.seen_ms)
             consumer.active_ms = kept.active_ms
             consumers.append(consumer)
-        if NOBODY_YET in loaded.owners:
+        if NO_OWNER_YET in loaded.owners:
             raise NotAStream("a group has a pending entry that no consumer has")
         self._fill_in(group, loaded, consumers)
         for place in loaded.released:
@@ -240,7 +240,7 @@ class StreamBuilder:
     def _fill_in(self, group: Group, loaded: LoadedGroup, consumers: list[Consumer]) -> None:
         """What has an owner, in order of delivery, ties in order of their ids; equal neighbours together."""
         ids, times, counts, owners = loaded.ids, loaded.times, loaded.counts, loaded.owners
-        owned = [place for place, owner in enumerate(owners) if owner != OF_NOBODY]
+        owned = [place for place, owner in enumerate(owners) if owner != NO_OWNER]
         owned.sort(key=ids.__getitem__)
         owned.sort(key=times.__getitem__)
         segment: Segment | None = None

@@ -40,11 +40,11 @@ class HashOrder:
     to. Many keys are put into their buckets piece by piece, by those who walk and pick: until all are, a step of a walk
     gives no keys. `is_picked_from` tells whether a key was asked for by chance. In the costs, n is the number of keys.
 
-    Invariant: each key is in its bucket, or in `_pending` and not in `_gone`, once.
+    Invariant: each key is in its bucket, or in `_pending` and not in `_removed`, once.
     """
 
     __slots__ = (
-        "_bits", "_buckets", "_gone", "_longest", "_pending", "_size", "_sorted", "_sorted_index",
+        "_bits", "_buckets", "_longest", "_pending", "_removed", "_size", "_sorted", "_sorted_index",
         "is_picked_from", "used_ms",
     )  # fmt: skip
 
@@ -59,14 +59,14 @@ class HashOrder:
         self._bits = min((len(keys) // A_BUCKET).bit_length(), MOST_BITS)
         self._buckets: list[list[bytes] | None] = [None] * (1 << self._bits)
         self._pending = keys
-        self._gone: set[bytes] = set()  # keys of `_pending` that have been removed
+        self._removed: set[bytes] = set()  # keys of `_pending` that have been removed
         self._size = 0  # keys in buckets
         self._longest = 1  # keys in a bucket, at least as many as in any
         self._sorted_index = -1  # the bucket that was put in order last, and its keys behind their hashes
         self._sorted: list[tuple[int, bytes]] = []
 
     def __len__(self) -> int:
-        return self._size + len(self._pending) - len(self._gone)
+        return self._size + len(self._pending) - len(self._removed)
 
     def add(self, key: bytes) -> None:
         """Add a key, which must be new. O(1); O(n), 10 ns each, where there are four times as many as fit."""
@@ -98,7 +98,7 @@ class HashOrder:
         place = -1 if bucket is None else _place_in(bucket, key)
         if bucket is None or place < 0:
             assert len(self._pending), "the key is in its bucket, or waits"
-            self._gone.add(key)
+            self._removed.add(key)
             return
         bucket[place] = bucket[-1]
         bucket.pop()
@@ -114,7 +114,7 @@ class HashOrder:
             if not len(self._pending) or int(chance.random() * (self._size + len(self._pending))) < self._size:
                 return self._any_in_buckets(chance)
             key = self._pending.any_of(chance)
-            if key not in self._gone:
+            if key not in self._removed:
                 return key
 
     def _any_in_buckets(self, chance: Random) -> bytes:
@@ -165,7 +165,7 @@ class HashOrder:
 
     def _begin_anew(self) -> None:
         """There are far more keys than fit into the buckets, or far fewer."""
-        waiting = [key for key in self._pending if key not in self._gone]
+        waiting = [key for key in self._pending if key not in self._removed]
         self._begin(
             KeySnapshot([*chain.from_iterable([bucket for bucket in self._buckets if bucket]), *waiting], [], 0)
         )
@@ -186,7 +186,7 @@ class HashOrder:
 
     def check(self, keys: Iterable[bytes]) -> None:
         """Assert the invariant, and that exactly `keys` are there."""
-        held = [key for key in self._pending if key not in self._gone]
+        held = [key for key in self._pending if key not in self._removed]
         for index, bucket in enumerate(self._buckets):
             for key in bucket or ():
                 assert self._index(key) == index, "a key is in another's bucket"
@@ -194,4 +194,4 @@ class HashOrder:
             assert len(bucket or ()) <= self._longest
         assert sorted(held) == sorted(keys), "the order has other keys than the database"
         assert len(self) == len(held)
-        assert self._gone <= set(self._pending), "a key is gone that did not wait"
+        assert self._removed <= set(self._pending), "a removed key did not wait"
