@@ -266,7 +266,7 @@ class Bar(Protocol):
 
 
 class Progress:
-    """How far a long file was read, for somebody at a terminal: tqdm's bar where it is installed, else percents."""
+    """How far a long file was read, for a person at a terminal: tqdm's bar where it is installed, else percents."""
 
     __slots__ = ("_bar", "_done", "_errors", "_percent", "_size")
 

@@ -30,7 +30,7 @@ class ProtocolError(Exception):
 class UsageError(Exception):
     """A command line, a configuration file or a data directory cannot be used.
 
-    The text is for the person who started it.
+    The text is for the operator.
     """
 
 
@@ -45,5 +45,5 @@ LONGEST_SHOWN: Final = 1000  # characters
 
 
 def shortened(text: str) -> str:
-    """What somebody wrote, as a sentence shows it: of a huge one the beginning."""
+    """A word of a user, as a sentence shows it: of a huge one the beginning."""
     return text if len(text) <= LONGEST_SHOWN else text[:LONGEST_SHOWN] + "..."

@@ -33,7 +33,7 @@ class Tls(NamedTuple):
 class Address(NamedTuple):
     """Where a redis://, rediss:// or unix:// URL leads: a path for a unix socket, else host and port.
 
-    Empty user: nobody.
+    Empty user: none.
     """
 
     path: str

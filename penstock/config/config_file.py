@@ -169,7 +169,7 @@ def _differing(lines: Sequence[str], settings: Settings) -> list[str]:
 
 
 def _read(path: str) -> str:
-    """A file's text. A named pipe is refused, because nobody may ever write to it; a shell's `<(...)` is read."""
+    """A file's text. A named pipe is refused, because it may never be written to; a shell's `<(...)` is read."""
     shown = shortened(str(Path(path).absolute()))
     try:
         if "\0" in path:

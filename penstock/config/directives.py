@@ -113,11 +113,13 @@ USED: Final = (
         "enable-protected-configs",
         "no",
         Choice("no yes local"),
-        "Who may CONFIG SET protected directives: nobody, everybody, or local clients.",
+        "Clients that may CONFIG SET protected directives: none, all, or local ones.",
         immutable=True,
     ),
-    Directive("enable-debug-command", "no", Choice("no yes local"), "Who may use DEBUG.", immutable=True),
-    Directive("enable-module-command", "no", Choice("no yes local"), "Who may use MODULE LOAD.", immutable=True),
+    Directive("enable-debug-command", "no", Choice("no yes local"), "Clients that may use DEBUG.", immutable=True),
+    Directive(
+        "enable-module-command", "no", Choice("no yes local"), "Clients that may use MODULE LOAD.", immutable=True
+    ),
     Directive("hide-user-data-from-log", "no", YesNo(), "Do not write users' data into the server's messages."),
     Directive("aclfile", "", FilePath(), "File with the users; ACL LOAD reads it, ACL SAVE writes it.", immutable=True),
     Directive(

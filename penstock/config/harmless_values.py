@@ -86,7 +86,7 @@ IGNORED: Final[dict[str, Ignored]] = {
     **_any("Scripts do not have the deprecated names.", "lua-enable-deprecated-api"),
     **_any("A shutdown sends what there is, and does not wait for replicas.", "shutdown-timeout"),
     # Replication, and clusters of several nodes, which Penstock does not have
-    **_any("A replica that cannot write its log refuses nobody.", "replica-ignore-disk-write-errors"),
+    **_any("A replica that cannot write its log serves its clients.", "replica-ignore-disk-write-errors"),
     **_any("Old keys are freed in small steps.", "replica-lazy-flush"),
     **_any("A full copy is written into a file before it is loaded.", "repl-diskless-load"),
     **_any("A change that fails on a replica is told in its messages.", "propagation-error-behavior"),

@@ -218,7 +218,7 @@ class Context:
         return self.text if args is self.args else b""
 
     def touch(self, key: bytes) -> None:
-        """A key's value changed: transactions that watch it will fail, who tracks it is told (Redis 8.6.3)."""
+        """A key's value changed: WATCH makes transactions fail, clients that track it are notified (Redis 8.6.3)."""
         if self.engine.follows_changes:
             self.engine.note_change(self.session, self.db_index, key)
 
@@ -229,7 +229,7 @@ class Context:
             engine.blocking.signal(self.db_index, key)
 
     def is_awaited(self, key: bytes) -> bool:
-        """Whether somebody is blocked at a key."""
+        """Whether a request is blocked at a key."""
         return (self.db_index, key) in self.engine.blocking.by_key
 
     def event(self, kind: str, name: bytes, key: bytes) -> None:

@@ -71,7 +71,7 @@ class Effects:
         self._choose()
 
     def replicate(self, stream: EffectLog | None) -> None:
-        """The stream to replicas from here on; None: nobody follows."""
+        """The stream to replicas from here on; None: there are no replicas."""
         self._stream = stream
         self._choose()
 

@@ -351,7 +351,7 @@ class Engine(EngineState):
             if state != IN_MULTI or row is None or row.no_multi or not row.fits(batch.width):
                 request = batch.request(at)
                 if row is None or row.subcommands:
-                    session.last_command = ""  # as long as nobody knows it (Redis 8.6.3, CLIENT LIST)
+                    session.last_command = ""  # until the command is known (Redis 8.6.3, CLIENT LIST)
                     row = self.commands.named(request)
                 session.last_command = row.title
                 row = with_arity(row, request)

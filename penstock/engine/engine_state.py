@@ -1,4 +1,4 @@
-"""What an engine keeps besides running requests: settings, keyspace, sessions, who waits, what is counted.
+"""What an engine keeps besides running requests: settings, keyspace, sessions, blocked requests, counters.
 
 Handlers, scripts, the log's replay and eviction know the engine as this; Engine (engine.py) is the one that runs
 requests.
@@ -144,7 +144,7 @@ class EngineState:
         self.copies = AllCopies(self.persistence, self.replication)
         self.blocking = Blocking(self.keyspace)
         self.watchers: dict[tuple[int, bytes], set[Session]] = {}
-        self.follows_changes = False  # whether somebody watches keys, or is to be told of changes (CLIENT TRACKING)
+        self.follows_changes = False  # whether a client watches keys, or tracks them (CLIENT TRACKING)
         self.sessions: dict[int, Session] = {}
         self.migrator: Migrator | None = None  # the server's
         self.tracking = Tracking(settings, chance, self.sessions)
@@ -191,7 +191,7 @@ class EngineState:
         raise NotImplementedError
 
     def run(self, ctx: Context, row: Row, request: list[bytes], began_us: int) -> bytes:
-        """Run one request for somebody else than its client: a script, a blocked request's next try, the log's replay.
+        """Run one request that comes from no client: of a script, a blocked request's next try, the log's replay.
 
         Its reply, BLOCKED where it waits.
         """
@@ -256,7 +256,7 @@ class EngineState:
 
     @property
     def busy(self) -> bool:
-        """With a script that takes long, in another thread: nobody else is at the keyspace."""
+        """With a script that takes long, in another thread: nothing else uses the keyspace."""
         return self.state & BUSY != 0
 
     @busy.setter
@@ -338,10 +338,10 @@ class EngineState:
             if not self.loading:
                 self.tracking.note_change(session, key, self.outgoing)
         elif not self.watchers:
-            self.follows_changes = False  # nobody tracks keys any more, and the last one that was read has changed
+            self.follows_changes = False  # no client tracks keys any more, and the last one that was read has changed
 
     def notify_flush(self, ctx: Context, is_lazy: bool) -> bytes:
-        """A database was emptied: tell whoever tracks keys; what stands before the reply of the request itself.
+        """A database was emptied: notify clients that track keys. Returns what is sent before the reply of the request.
 
         is_lazy: by an asynchronous request, whose reply Redis does not send from another thread.
         """
@@ -466,7 +466,7 @@ class EngineState:
         return self.state & FOLLOWING != 0 or self.writes_paused(now_ms)
 
     def keeps_policies(self) -> bool:
-        """Whether policies are applied: not with a named compat-version, and on a replica it is the master who does."""
+        """Whether policies are applied: not with a named compat-version, and on a replica the master applies them."""
         return self.policies.kept and self.state & FOLLOWING == 0
 
     def writes_paused(self, now_ms: int) -> bool:
@@ -524,7 +524,7 @@ class EngineState:
             self.to_close.append(session)
 
     def free_lazily(self, value: Value | KeyTable | None) -> None:
-        """A value, or all of a database, was deleted and nobody else has it: free it.
+        """A value, or all of a database, was deleted and is not referenced elsewhere: free it.
 
         Bit by bit; at once where there is a limit of memory, for what is free is to be used, and while a log is loaded,
         for no time is given to it then.

@@ -1,4 +1,4 @@
-"""Overdue keys and fields that nobody asks for: each tick removes some of them."""
+"""Overdue keys and fields that no request asks for: each tick removes some of them."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""How the engine sends requests to another server (MIGRATE), while everybody waits, as in Redis."""
+"""How the engine sends requests to another server (MIGRATE), while all clients wait, as in Redis."""
 
 from typing import Protocol
 

@@ -16,14 +16,14 @@ QueuedRequests: TypeAlias = list[tuple[Row, RequestBatch]]
 NO_TRANSACTION: Final = -1
 NO_DESCRIPTOR: Final = -1
 
-# What most sessions never have. They share these, which nobody changes: whoever adds the first one makes a new one.
+# What most sessions never have. They share these, which are never changed: the first one is added to a new one.
 NO_NAMES: Final[dict[bytes, None]] = {}
 NO_FIELDSETS: Final[dict[bytes, list[bytes]]] = {}
 NO_PLACES: Final[set[tuple[int, bytes]]] = set()
 
 
 class Endpoints:
-    """Between whom a connection is, as CLIENT LIST shows it; descriptor: the socket's number."""
+    """The addresses of a connection, as CLIENT LIST shows it; descriptor: the socket's number."""
 
     __slots__ = ("address", "descriptor", "is_unix_socket", "local_address")
 
@@ -42,7 +42,7 @@ class Link:
     __slots__ = ()
 
     def endpoints(self) -> Endpoints:
-        """Between whom it is. Asked once, when somebody wants to know: making the words takes longer than a PING."""
+        """The addresses of both ends. Made once, when they are asked for: that takes longer than a PING."""
         raise NotImplementedError
 
     def has_peer(self) -> bool:
@@ -121,7 +121,7 @@ class Session:
 
     def __init__(self, id: int, endpoints: Endpoints | None = None, now_ms: int = 0) -> None:
         self.id = id
-        self._endpoints = endpoints  # None: nobody has asked yet
+        self._endpoints = endpoints  # None: not asked for yet
         self.link: Link | None = None  # None: nothing carries it, or not any more
         self.connected_ms = now_ms
         self.last_ms = now_ms
@@ -179,7 +179,7 @@ class Session:
 
     @property
     def endpoints(self) -> Endpoints:
-        """Between whom its connection is, or was, if somebody asked while there was one."""
+        """The addresses of its connection, or of the former one, if they were asked for while it was there."""
         if self._endpoints is not None:
             return self._endpoints
         link = self.link

@@ -1,6 +1,6 @@
 """Why a request may not simply be run: one bit for each reason, of a session or of the whole engine.
 
-Nobody sets a bit by itself: it follows an attribute, in the attribute's setter (session.py, engine.py). While the bits
+A bit is never set by itself: it follows an attribute, in the attribute's setter (session.py, engine.py). While the bits
 of the session and of the engine are all 0, a request is run; else the gate (gate.py) decides, in Redis's order.
 """
 

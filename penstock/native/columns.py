@@ -110,7 +110,7 @@ def fill(column: array[int], start: int, stop: int, number: int) -> None:
 
 
 def owner_column(number: int, length: int) -> array[int]:
-    """As `repeated`, with 32-bit numbers: for the owner column of a pending block. Nobody is 0."""
+    """As `repeated`, with 32-bit numbers: for the owner column of a pending block. 0: no owner."""
     if not number:
         return _NO_OWNER * length
     last, kept = _last.owner

@@ -84,7 +84,7 @@ class HttpServer:
 
     @contextmanager
     def without_deadline(self, request: web.Request) -> Iterator[None]:
-        """The answer to a request is long, while the block lasts. Whoever writes it bounds each piece in time."""
+        """The answer to a request is long, while the block lasts. Its writer bounds each piece in time."""
         self._lasting.add(request.protocol)
         try:
             yield

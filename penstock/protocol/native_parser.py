@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from mypy_extensions import i64  # for mypyc; Python ignores it
 
 LONGEST_KEPT: Final = 1024  # bytes of a request, or of the beginning of one, that a connection keeps while it rests
-_MULTI: Final = one([b"MULTI"])  # of all clients: nobody changes a batch
+_MULTI: Final = one([b"MULTI"])  # of all clients: a batch is never changed
 _EXEC: Final = one([b"EXEC"])
 _MULTI_TEXT: Final = bulks(_MULTI.prefix)
 _EXEC_TEXT: Final = bulks(_EXEC.prefix)
@@ -53,7 +53,7 @@ _NINE: Final = 57
 class LoneRequests:
     """What requests that come alone, one after the other, leave for the next one.
 
-    `batch` is the next one's, which nobody keeps longer: making and freeing one takes as long as parsing. `head` are
+    `batch` is the next one's, and is not kept longer: making and freeing one takes as long as parsing. `head` are
     the bytes, and `head_words` the words, with which two in a row began that batches would have as their prefix: the
     words of a producer's requests are the same but for the last ones. Empty: there were no such two.
     """

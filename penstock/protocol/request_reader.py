@@ -21,7 +21,7 @@ from penstock.protocol.request_batch import NO_WORDS, RequestBatch, batches_of, 
 from penstock.protocol.strict_parser import WEB_INITIALS, StrictParser, is_web
 
 NOTHING: Final[list[RequestBatch]] = []
-NO_BYTES: Final = bytearray()  # which nobody changes
+NO_BYTES: Final = bytearray()  # never changed
 MOST_SIZED: Final = 64  # of more requests the bytes are estimated by their number: measuring takes as long as parsing
 NEW_ENTRIES: Final = b">"  # the last word of a worker's XREADGROUP
 STRICT_BLOCK: Final = 16 * 1024  # bytes that the strict parser gets at a time; it gives back those behind a request
@@ -34,7 +34,7 @@ class RequestReader:
     bytes count as unread. While `_strict` is inside a request it gets the bytes; it also gets the next `_strict_size`
     bytes, which a fast parser could not read. `_is_plain`: there is nothing but `text`.
 
-    `_lone` has the batch of a request that comes alone, one after the other: nobody keeps it beyond the next `take`.
+    `_lone` has the batch of a request that comes alone, one after the other: it is not kept beyond the next `take`.
 
     `_repeated` is the last read of new entries, if nothing came with it, and `_repeated_text` the bytes that asked for
     it: a worker asks for the same again and again.

@@ -82,7 +82,7 @@ class Doors:
         return [listener for listeners in self._sockets.values() for listener in listeners]
 
     async def open(self, greet: Callable[[], asyncio.Protocol], greet_tls: Callable[[], asyncio.Protocol]) -> None:
-        """Listen, and let clients in; UsageError where somebody else began to listen there meanwhile.
+        """Listen, and let clients in; UsageError where another process began to listen there meanwhile.
 
         `greet` makes the protocol of a new connection, `greet_tls` that of one that is encrypted.
         """
@@ -162,7 +162,7 @@ class Doors:
             raise BadValue(refusal)
 
     def _listening(self, listeners: list[socket.socket]) -> list[socket.socket]:
-        """Have sockets listen, or raise OSError: who has read the reply to its CONFIG SET may connect to them."""
+        """Have sockets listen, or raise OSError: after the reply to its CONFIG SET a client may connect to them."""
         for listener in listeners:
             listener.listen(self._settings.number("tcp-backlog"))
         return listeners

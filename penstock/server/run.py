@@ -185,9 +185,9 @@ class Server:
         self._over.set()
 
     async def _load(self, log_writer: AofWriter, loop: asyncio.AbstractEventLoop) -> None:
-        """Load the log in slices; in between, clients are told that it is being loaded, and signals are heeded.
+        """Load the log in slices; in between, clients are told that it is being loaded, and signals are handled.
 
-        A loading that is broken off leaves the engine `loading`: nobody is served what was loaded so far.
+        A loading that is broken off leaves the engine `loading`: no client is served what was loaded so far.
         """
         slice_began_s = loop.time()
         for _ in log_writer.loading():

@@ -1,4 +1,4 @@
-"""A thread for scripts that may take long: whoever asked waits a while, then goes on without it."""
+"""A thread for scripts that may take long: the caller waits a while, then goes on without it."""
 
 import threading
 from collections.abc import Callable
@@ -17,7 +17,7 @@ NO_MEMORY: Final = reply.error(b"ERR not enough memory")
 class ScriptThread:
     """A ScriptRunner of one thread, one job at a time. The thread begins with the first job and ends with the process.
 
-    `wake` is called, in the thread, when a job is over that nobody waits for any more; its answer is then in `late`.
+    `wake` is called, in the thread, when a job is over that is not waited for any more; its answer is then in `late`.
     A thread that could not begin, or ended, is tried again with the next job.
     """
 

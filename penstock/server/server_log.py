@@ -101,7 +101,7 @@ def _append(path: str, line: str) -> None:
 def write_file(path: str, directive: str, text: str, mode: str) -> None:
     """Write the file that a directive names. UsageError, in one sentence, where that fails.
 
-    A named pipe is refused, for whoever may never read it: opening it would wait for ever. /dev/stdout of a shell's
+    A named pipe is refused: without a reader, opening it would wait for ever. /dev/stdout of a shell's
     pipe has no name of its own and is written.
     """
     problem = "it is a named pipe"
@@ -115,7 +115,7 @@ def write_file(path: str, directive: str, text: str, mode: str) -> None:
     raise UsageError(f"cannot write the {directive} {path}: {problem}")
 
 
-# -- what nobody caught ----------------------------------------------------------------------------------------------
+# -- uncaught errors -------------------------------------------------------------------------------------------------
 
 
 class LibraryMessages(logging.Handler):

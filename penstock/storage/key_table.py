@@ -38,7 +38,7 @@ _value_of: Final = itemgetter(1)
 
 
 class KeyTable:
-    """A mapping from keys to values. It may not be changed while somebody goes through it.
+    """A mapping from keys to values. It may not be changed during an iteration.
 
     objects: the keys whose values are objects. packed: how many strings are packed.
 
@@ -133,7 +133,7 @@ class KeyTable:
     def take_some(self, most: int) -> list[Value]:
         """Forget `most` objects, or as many buckets once there are no objects; the objects. O(most).
 
-        For a table that nobody uses any more: afterwards it is only good for this, and for its length.
+        For a table that is not used any more: afterwards it is only good for this, and for its length.
         """
         objects = self.objects
         if objects:
@@ -167,7 +167,7 @@ class KeyTable:
     def _find(self, key: bytes) -> None:
         """Look for a key: `_hash`, `_index` and `_at` are its hash, its bucket, and where its head is or NOWHERE.
 
-        Who sets a key has asked for it before, as a rule: then they are known.
+        A key that is set was asked for before, as a rule: then they are known.
         """
         if key is self._sought:
             return

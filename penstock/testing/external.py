@@ -1,4 +1,4 @@
-"""A server that somebody else runs, in place of an embedded one (--penstock-url)."""
+"""A server in another process, in place of an embedded one (--penstock-url)."""
 
 from typing import Any
 

@@ -15,7 +15,7 @@ LONGEST_SHOWN: Final = 200  # characters of a request or reply in `str()`
 
 
 class Exchange(NamedTuple):
-    """One request and its reply. A message that nobody asked for (pub/sub, MONITOR) has an empty request.
+    """One request and its reply. A message that answers no request (pub/sub, MONITOR) has an empty request.
 
     client: the port that CLIENT LIST shows of it. at_ms: unix time in ms at which the request was sent. reply: as
     hiredis reads it, an error as an exception; NO_REPLY while it is awaited.

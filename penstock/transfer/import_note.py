@@ -1,7 +1,7 @@
 """What an import leaves in its directory, so that the same command goes on, or begins anew, instead of being refused.
 
 While it runs, the note says that the directory is of no use. Once everything has come, it says how far the source's
-stream was, and how large the log's files were: who serves the directory later may change them.
+stream was, and how large the log's files were: a server on the directory may change them later.
 """
 
 import json

@@ -1,6 +1,6 @@
 """`penstock import redis://host:port`: a running server's data become the data of a Penstock in a directory.
 
-A server that nobody can reach follows the other one, as a replica, and writes its log. It ends once it has everything,
+A server without a port follows the other one, as a replica, and writes its log. It ends once it has everything,
 or, with --follow, when it is told to (Ctrl-C, SIGTERM). A link that is cut meanwhile is made anew, and goes on. So does
 an import into the directory of an earlier one; if that was not whole, it begins anew (import_note.py). Where the source
 refuses, or has what cannot be kept here, the import says why and ends.
@@ -61,7 +61,7 @@ def prepared(directory: Path, log: Path) -> ImportNote:
 
 
 def settings_for(address: Address, directory: Path) -> Settings:
-    """Those of a server that nobody can reach."""
+    """Those of a server without a port."""
     settings = Settings()
     wanted = {
         "dir": str(directory),

@@ -106,7 +106,7 @@ def _delete(ctx: Context, node: Node, slots: Iterable[int]) -> bytes:
 
 
 def _give_up(ctx: Context, node: Node) -> None:
-    """The node has fewer slots than before: it is kept so, and nobody listens to their channels any more."""
+    """The node has fewer slots than before: it is kept so, and subscribers of their channels are unsubscribed."""
     subscriptions = ctx.engine.subscriptions
     lost = [(slot_of(channel), channel) for channel in subscriptions.shard_channels]
     for slot, channel in sorted(lost):

@@ -189,7 +189,7 @@ def cluster_myshardid(ctx: Context, args: list[bytes]) -> bytes:
 
 
 def _replicas(ctx: Context, args: list[bytes]) -> bytes:
-    """Nobody follows the node; another one is not known."""
+    """The node has no replicas; other nodes are not known."""
     if args[2] != node_of(ctx).id.encode():
         raise unknown_node(args[2])
     return reply.EMPTY_ARRAY

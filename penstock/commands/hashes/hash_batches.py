@@ -15,7 +15,7 @@ from penstock.storage.types.hashes import Hash
 def hset_batch(ctx: Context, batch: RequestBatch, replies: list[bytes]) -> int:
     """Run HSETs; returns how many.
 
-    It ends before a key of another type, one whose time is over or that somebody waits for, and before a hash whose
+    It ends before a key of another type, one whose time is over or that a client waits for, and before a hash whose
     fields have times of expiry.
     """
     if batch.width % 2:

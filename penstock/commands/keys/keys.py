@@ -159,7 +159,7 @@ def renamenx(ctx: Context, args: list[bytes]) -> bytes:
 
 def _rename(ctx: Context, key: bytes, value: Value, new_key: bytes, old: Value | None) -> None:
     """Move a value and its time of expiry to another key of the database; `old` is the value that it replaces."""
-    ctx.touch(key)  # whoever tracks both names is told of this one first (Redis 8.6.3)
+    ctx.touch(key)  # a client that tracks both names gets this one first (Redis 8.6.3)
     kept = under_other_key(value, key, new_key) if isinstance(value, bytes) else value
     _create(ctx, new_key, kept, ctx.db.expires.get(key))
     ctx.remove(key)

@@ -116,7 +116,7 @@ def _without_secrets(request: list[bytes]) -> list[bytes]:
     arity=-6,
 )
 def migrate(ctx: Context, args: list[bytes]) -> bytes:
-    """Everybody waits meanwhile, for the timeout at most in each direction. What was moved is logged as DEL."""
+    """All clients wait meanwhile, for the timeout at most in each direction. What was moved is logged as DEL."""
     options = Options(args)
     timeout_ms = arguments.integer(args[5])
     db_index = arguments.integer(args[4])

@@ -40,7 +40,7 @@ def payload_of(value: Value, settings: Settings) -> bytes:
 
 
 def value_from(payload: bytes, engine: EngineState, now_us: int, corrections: list[str]) -> Value:
-    """The value of a payload, with nothing shared and nobody told; ReplyError where it is damaged or unknown.
+    """The value of a payload, with nothing shared and no event sent; ReplyError where it is damaged or unknown.
 
     corrections: gets what was wrong in the value, and was put right.
     """

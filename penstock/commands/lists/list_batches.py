@@ -1,7 +1,7 @@
 """Batches of LPUSH, RPUSH, LPOP and RPOP in a pipeline; list_ends.py is the oracle.
 
 What goes to one list in a row is added or taken at once. A batch ends before a request that does more than its like:
-its key has another type, its time is over, or somebody waits for it.
+its key has another type, its time is over, or a client waits for it.
 """
 
 from penstock.commands.common import batch_keys

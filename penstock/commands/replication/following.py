@@ -1,4 +1,4 @@
-"""REPLICAOF and SLAVEOF: whom this server follows (Redis 8.6.3)."""
+"""REPLICAOF and SLAVEOF: the master that this server follows (Redis 8.6.3)."""
 
 from typing import Final
 

@@ -32,7 +32,7 @@ AOF_NOT_ON_REPLICA: Final = (
     summary="Waits until this connection's writes are on a number of replicas.",
 )
 def wait(ctx: Context, args: list[bytes]) -> bytes:
-    """Waits for all that was written so far, by everybody, so it may wait a little longer than Redis."""
+    """Waits for all that was written so far, by any client, so it may wait a little longer than Redis."""
     if ctx.engine.replication.master is not None:
         raise ReplyError(NOT_ON_REPLICA)
     replicas = arguments.integer(args[1])

@@ -1,4 +1,4 @@
-"""EVAL and its like, and SCRIPT: scripts in Lua, run as one with nobody's request between."""
+"""EVAL and its like, and SCRIPT: scripts in Lua, run as one, with no other request between."""
 
 from typing import Final
 

@@ -46,7 +46,7 @@ def claim_line(ctx: Context, requests: list[list[bytes]], start: int) -> int:
 def append(ctx: Context, request: list[bytes]) -> bool:
     """Replay one XADD without options; returns whether it was done.
 
-    Only with an explicit id, to an existing stream that nobody watches or waits for.
+    Only with an explicit id, to an existing stream that no client watches or waits for.
     """
     stream = ctx.db.values.get(request[1])
     if not isinstance(stream, Stream) or not len(request) & 1 or not request[2][:1].isdigit():

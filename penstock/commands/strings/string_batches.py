@@ -1,7 +1,7 @@
 """Batches of GET, SET, INCR and DECR in a pipeline, whatever their keys are; strings.py and set_command.py are oracles.
 
 Run in a row by their handlers, they take two to three times as much time. A batch ends before a request that does more
-than its like: its key has another type, its time is over, somebody waits for it, or the request is refused.
+than its like: its key has another type, its time is over, a client waits for it, or the request is refused.
 """
 
 from typing import Final

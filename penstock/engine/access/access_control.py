@@ -173,7 +173,7 @@ class AccessControl:
                 self._hand_over(user, successor)
 
     def _take_all(self, loaded: Iterable[User]) -> None:
-        """These are the users from now on; `default` is everybody's again where they have none."""
+        """These are the users from now on; where they have none, `default` has all rights again."""
         found = {user.name: user for user in loaded}
         if users.DEFAULT not in found:
             found[users.DEFAULT] = self._rules.first_default()
@@ -191,7 +191,7 @@ class AccessControl:
             raise ReplyError(acl_file.NO_FILE)
 
     def warning(self) -> str:
-        """What whoever started the server may not have meant; empty if there is nothing."""
+        """A setting that the operator may not have meant, as a sentence; empty if there is none."""
         if self._settings.text("requirepass") and self.default.needs_no_login():
             return "requirepass is set, but the rules of the user default say that it needs no password"
         return ""
@@ -268,7 +268,7 @@ class AccessControl:
     # -- their sessions ---------------------------------------------------------------------------------------------
 
     def _hand_over(self, before: User, after: User) -> None:
-        """Sessions of a user have its new rules at once. Who listens to what is not allowed any more is closed."""
+        """Sessions of a user have its new rules at once. Subscribers without the right any more are closed."""
         for session in self._sessions.every():
             if session.user is before:
                 self._become(session, after)
@@ -310,7 +310,7 @@ class AccessControl:
         session.authenticated = True
 
     def log_in_by_certificate(self, session: Session, name: bytes, now_ms: int) -> None:
-        """A client has shown a certificate with a name: it acts as that user, if there is one who is on."""
+        """A client has shown a certificate with a name: it acts as that user, if there is one that is on."""
         user = self.users.get(name)
         if user is not None and user.enabled:
             session.set_user(user)
@@ -380,7 +380,7 @@ class AccessControl:
 
 
 def _discard(text: str) -> None:
-    """Until the server says who takes them."""
+    """Until the server gives a function that takes them."""
 
 
 def refusal_text(user: User, row: Row, denial: Denial) -> bytes:

@@ -1,4 +1,4 @@
-"""ACL LOG: who was refused, and why."""
+"""ACL LOG: refused clients, and why."""
 
 from collections import deque
 from itertools import islice

@@ -40,7 +40,7 @@ class UserRules:
         self.all_channels = all_channels
 
     def new_user(self, name: bytes) -> User:
-        """A user without any right, who cannot log in."""
+        """A user without any right, which cannot log in."""
         return User(name, [self._new_selector()])
 
     def first_default(self) -> User:

@@ -1,4 +1,4 @@
-"""A user: whether and with which passwords somebody may log in, and what is allowed then."""
+"""A user: whether and with which passwords a client may log in, and what is allowed then."""
 
 import hashlib
 import hmac
@@ -24,7 +24,7 @@ def digest(password: bytes) -> str:
 class User:
     """One user. It is changed only before sessions have it: a change makes a copy, `seal` ends it.
 
-    `open_to_all` (nopass) and `hashes` exclude each other. Without either nobody can log in. selectors: the root
+    `open_to_all` (nopass) and `hashes` exclude each other. Without either, no client can log in. selectors: the root
     selector, then those in parentheses; none for the user of the server's own sessions, which is not restricted.
     is_restricted: some request could be refused. `_anyhow`: names of the rows that are allowed whatever their
     arguments are. `_known`: requests that are allowed, of rows whose keys must be looked for (XREADGROUP), by their
@@ -166,5 +166,5 @@ UNRESTRICTED: Final = User(DEFAULT, [])  # of sessions that are no client's
 
 
 def new_password(digits: int) -> str:
-    """So many hexadecimal digits that nobody can guess."""
+    """So many random hexadecimal digits."""
     return secrets.token_hex((digits + 1) // 2)[:digits]

@@ -44,7 +44,7 @@ class LineHeads(Kept):
         self.position = _position_head(key, group)
 
     def are_of(self, key: bytes, group: bytes) -> bool:
-        """Whether they are of a group, whoever of its consumers."""
+        """Whether they are of a group, whichever consumer."""
         return self.group == group and self.key == key
 
 

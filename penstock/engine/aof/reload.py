@@ -15,7 +15,7 @@ from penstock.storage.types.sets import Form, Set, SetLimits
 def reload(engine: EngineState, now_ms: int) -> None:
     """DEBUG RELOAD: what a rewrite would keep is all that is left; blocked readers go on waiting.
 
-    Whoever watches a key that comes back finds it changed, as in Redis.
+    A client that watches a key that comes back finds it changed, as in Redis.
     """
     chunks = list(base_lines(engine.keyspace, engine.settings, now_ms, aof_compat.AofCompat()))
     kept = [_with_kept_forms(db) for db in engine.keyspace.databases]

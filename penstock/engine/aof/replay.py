@@ -20,7 +20,7 @@ from penstock.storage.aof.append_log import AppendLog
 from penstock.storage.aof.disk import Disk
 
 SHOWN_ERRORS: Final = 10  # replies to lines that were refused; more are only counted
-SHOWN_BYTES: Final = 64  # of the name of a command that nobody knows
+SHOWN_BYTES: Final = 64  # of the name of an unknown command
 
 Place = tuple[int, int]  # a request: the offset of a request before it in the file, and how many requests lie between
 

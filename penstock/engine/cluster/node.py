@@ -17,7 +17,7 @@ ASSIGNED: Final = 2  # by CLUSTER ADDSLOTS
 class Node:
     """The node's state, which the server keeps in nodes.conf.
 
-    A new node owns every slot, as a cluster that somebody else manages does; a Redis owns none until it is told.
+    A new node owns every slot, as a managed cluster does; a Redis owns none until it is told.
     save: writes the state; set by the server.
     """
 

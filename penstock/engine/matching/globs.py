@@ -29,8 +29,8 @@ _NEVER: Final = b"(?!)"
 class Glob:
     """A pattern made ready for many texts. Matching takes time in proportion to text times pattern at worst.
 
-    compile_after: so many texts are matched without a regular expression, which takes 20 us a byte to make. Whoever
-    is given many patterns at once chooses it, so that they are not all compiled at the same moment.
+    compile_after: so many texts are matched without a regular expression, which takes 20 us a byte to make. A caller
+    with many patterns at once chooses it, so that they are not all compiled at the same moment.
     """
 
     __slots__ = ("_exact", "_ignore_case", "_left", "_long", "_prefix", "_regex", "pattern")

@@ -1,7 +1,8 @@
 """Leases: in a group with ACKWAIT, what is not acknowledged in time is delivered again by a plain `>`.
 
-The end of a lease changes nothing by itself: owner, count and position stay until somebody gets the entry. Entries that
-were given back (XNACK, DELCONSUMER) may be held for a while first. One moment a group is waited for, none an entry.
+The end of a lease changes nothing by itself: owner, count and position stay until a consumer gets the entry. Entries
+that were given back (XNACK, DELCONSUMER) may be held for a while first. One moment a group is waited for, none an
+entry.
 """
 
 from collections.abc import Iterator

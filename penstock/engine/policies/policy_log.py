@@ -20,7 +20,7 @@ REAPED: Final = 3
 class Note:
     """Events of one kind since the last line about them: how many, the words of the last one, the first names.
 
-    reported_ms: when the last line was told; -EVERY_MS before the first.
+    reported_ms: when the last line was written; -EVERY_MS before the first.
     """
 
     __slots__ = ("count", "names", "reported_ms", "words")
@@ -33,9 +33,9 @@ class Note:
 
 
 class PolicyLog:
-    """Collects events and tells them. report: takes a level and a line; None: nobody listens, and nothing is kept.
+    """Collects events and reports them. report: takes a level and a line; None: nothing is reported or kept.
 
-    due_ms: when `report_due` has a line to tell; NEVER if it has none.
+    due_ms: when `report_due` has a line to write; NEVER if it has none.
     """
 
     __slots__ = ("_notes", "due_ms", "report")

@@ -144,7 +144,7 @@ def _sweep(stream: Stream, policies: StreamPolicies) -> None:
 
 
 def note_done(stream: Stream, policies: StreamPolicies, entry_ids: list[StreamId]) -> None:
-    """A group needs these entries no more: remember those that nobody needs. O(groups + log n) each."""
+    """A group needs these entries no more: remember those that no group needs. O(groups + log n) each."""
     settings = policies.settings
     if settings.references != ACKNOWLEDGED or not settings.trims:
         return
@@ -157,7 +157,7 @@ def note_done(stream: Stream, policies: StreamPolicies, entry_ids: list[StreamId
 
 
 def passes_over(stream: Stream, after: StreamId, position: StreamId) -> bool:
-    """Whether a group that moves from `after` to `position` skips entries, there or to come, that nobody needs then.
+    """Whether a group that moves from `after` to `position` skips entries, there or to come, that no group needs then.
 
     O(entries between) at worst.
     """

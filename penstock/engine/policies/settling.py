@@ -107,7 +107,7 @@ def wake(ctx: Context, key: bytes, stream: Stream, when_ms: int) -> None:
 
 
 def delivered(ctx: Context, key: bytes, stream: Stream, group: Group, delivered_ms: int) -> None:
-    """Entries of a group have owners who got them at a time: their leases will end."""
+    """Entries of a group have owners since a moment: their leases will end."""
     policy = leases.kept_policy(ctx, group)
     if policy is not None and policy.settings.ack_wait_ms != NONE:
         if delivered_ms < ctx.now_ms:
@@ -199,7 +199,7 @@ def group_created(ctx: Context, key: bytes, stream: Stream, group: Group) -> Non
 
 
 def group_moved(ctx: Context, key: bytes, stream: Stream, group: Group, former_id: StreamId) -> None:
-    """A group's position was set: what it skipped and nobody else needs stays."""
+    """A group's position was set: what it skipped and no other group needs stays."""
     policies = stream.policies
     if policies is None or ctx.session.privileged:  # replay: the log has the floors
         return
@@ -212,7 +212,7 @@ def group_moved(ctx: Context, key: bytes, stream: Stream, group: Group, former_i
 
 
 def trimmed_by_hand(ctx: Context, key: bytes, stream: Stream) -> None:
-    """XTRIM: whoever trims wants the entries below the floor gone, too."""
+    """XTRIM by a client deletes the entries below the floor, too."""
     policies = stream.policies
     if policies is None or ctx.session.privileged:
         return

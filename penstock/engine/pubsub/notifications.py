@@ -1,6 +1,6 @@
-"""Keyspace notifications: what happens to keys, told over pub/sub to whoever subscribed.
+"""Keyspace notifications: what happens to keys, published to subscribers.
 
-Told twice, as `notify-keyspace-events` wants: on `__keyspace@0__:key` the event, on `__keyevent@0__:event` the key
+Published twice, as `notify-keyspace-events` wants: on `__keyspace@0__:key` the event, on `__keyevent@0__:event` the key
 (https://redis.io/docs/latest/develop/pubsub/keyspace-notifications/).
 """
 

@@ -1,4 +1,4 @@
-"""Who listens to which channel, and what a message is as bytes."""
+"""Subscribers of channels and patterns, and messages as bytes."""
 
 import zlib
 from typing import Final
@@ -26,7 +26,7 @@ class Subscriptions:
     """Every session's subscriptions, found by channel and by pattern.
 
     Invariant: a session stands in `channels[c]` if and only if c stands in `session.channels`; likewise `patterns`
-    and `shard_channels`. No name is kept that nobody listens to. `_globs` has the patterns made ready.
+    and `shard_channels`. No name without subscribers is kept. `_globs` has the patterns made ready.
     """
 
     __slots__ = ("_globs", "channels", "patterns", "shard_channels")

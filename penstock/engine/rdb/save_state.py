@@ -60,7 +60,7 @@ class SaveState:
         return self._passed_s() - self._saved_s
 
     def began(self) -> None:
-        """A child saves, or whoever asked waits for the save."""
+        """A save begins, in a child or while the client waits."""
         self.runs = True
         self.scheduled = False
         self._began_s = self._passed_s()

@@ -1,8 +1,8 @@
 """FAILOVER: a master and one of its replicas change places, and nothing that was confirmed is lost (Redis 8.6.3).
 
 Writes are held back until the replica has acknowledged the whole stream. Then the master becomes its replica with
-`PSYNC <id> <offset> FAILOVER`, and whoever receives that is master from there on. The link is made by the server
-(server/replication/master_link.py), which tells how that was answered.
+`PSYNC <id> <offset> FAILOVER`, and the receiver is master from there on. The link is made by the server
+(server/replication/master_link.py), which reports the answer.
 """
 
 from typing import Final
@@ -18,7 +18,7 @@ REFUSED: Final = "Failover target rejected psync request"
 
 
 def begin(engine: EngineState, target: Place | None, deadline_ms: int, forced: bool) -> None:
-    """Hold writes back from now on. target: who is to be master; None: the first that has everything."""
+    """Hold writes back from now on. target: the master to be; None: the first that has everything."""
     failover = engine.replication.failover
     failover.begin(target, deadline_ms, forced)
     failover.report(f"FAILOVER requested to {failover.shown_target}.")
@@ -64,7 +64,7 @@ def _change_places(engine: EngineState, target: Place) -> None:
 
 
 def succeed(engine: EngineState) -> None:
-    """The target has taken over: who was held back is told that this is a replica."""
+    """The target has taken over: requests that were held back are refused by a replica."""
     engine.replication.failover.end()
     engine.end_holding()
 

@@ -14,11 +14,11 @@ Place = tuple[str, int]  # of a replica: host and port
 
 
 def _discard(text: str) -> None:
-    """Nobody listens."""
+    """Lines are dropped until the server takes them."""
 
 
 class Failover:
-    """Of one server. target: who is to be master; None: whoever has everything first. forced: at the deadline it
+    """Of one server. target: the master to be; None: the first replica that has everything. forced: at the deadline it
     becomes master though it has not everything. `report` takes lines for a person."""
 
     __slots__ = ("deadline_ms", "forced", "report", "state", "target")

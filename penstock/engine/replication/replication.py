@@ -92,7 +92,7 @@ class Replication:
         self.arrivals: list[Session] = []
         self.words = AofCompat()  # that the stream has
         self._earlier_words: list[tuple[int, AofCompat]] = []  # each with the offset up to which the stream had them
-        self.master: Master | None = None  # whom this server follows
+        self.master: Master | None = None  # that this server follows
         self.stream_db = 0  # the database that the master's stream is in
         self.is_amid = False  # the master's stream is between MULTI and EXEC
         self.wants_acks = False
@@ -135,7 +135,7 @@ class Replication:
         return self.stream
 
     def close_stream(self) -> None:
-        """Nobody has asked for it for long: whoever comes later gets a copy of everything, of a new history."""
+        """No replica has asked for it for long: one that comes later gets a copy of everything, of a new history."""
         self._offset = self.offset
         self.stream = None
         self.words = AofCompat()
@@ -148,7 +148,7 @@ class Replication:
         self.second_id, self.second_offset = NO_ID, NO_OFFSET
 
     def new_history(self) -> None:
-        """The data go their own way from here on; who has followed so far may go on (PSYNC with the id before)."""
+        """The data are a history of their own from here on; replicas so far may go on (PSYNC with the id before)."""
         self.second_id, self.second_offset = self.id, self.offset + 1
         self.id = new_id(self._chance)
 
@@ -249,7 +249,7 @@ class Replication:
         found.sends_acks = found.sends_acks or found.state == states.ONLINE
 
     def _choose_words(self) -> None:
-        """Somebody has come: the stream has the words that all know who are here now."""
+        """A replica has come: the stream has the words that all replicas know."""
         known = AofCompat(consumer=aof_compat.consumer_of(self._settings))
         for session in self.replicas:
             if session.replica is not None and not session.replica.wants_only_snapshot:

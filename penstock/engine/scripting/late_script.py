@@ -7,7 +7,7 @@ from penstock.protocol import reply
 
 
 def finish(engine: EngineState) -> None:
-    """The script is over: its session gets the reply, its changes are logged, and who left meanwhile is forgotten.
+    """The script is over: its session gets the reply, its changes are logged, and closed sessions are forgotten.
 
     Inside EXEC the rest of the transaction is run first, which may make the server busy again.
     """

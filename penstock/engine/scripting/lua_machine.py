@@ -369,7 +369,7 @@ def _new_runtime() -> tuple[Runtime, type[Exception]]:
 
 def _text(answer: bytes | int | None) -> bytes:
     """What is an error or a reply, if it is anything."""
-    assert not isinstance(answer, int), "Lua gives numbers to nobody else"
+    assert not isinstance(answer, int), "numbers are answers of Lua to Lua only"
     return answer or b""
 
 

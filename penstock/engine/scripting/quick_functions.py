@@ -2,7 +2,7 @@
 
 What the locals of a library hold is there from one call to the next. A function may use those that are once for all a
 number, a text, or a function of the library that may begin in place itself: so nothing can grow
-from call to call. Whoever else could change what a name stands for is looked for in the whole text.
+from call to call. Other code that could change what a name stands for is looked for in the whole text.
 """
 
 from typing import Final
@@ -120,7 +120,7 @@ def _quick_functions(found: list[Token], places: list[bytes], functions: dict[in
         lost = {functions[index].name for index in functions if index not in quick} - {b""} - unclear
         if not lost:
             return quick
-        unclear |= lost  # who calls these is looked at again
+        unclear |= lost  # functions that call these are looked at again
 
 
 class _Names:

@@ -27,7 +27,7 @@ READ_ONLY: Final = b"ERR Write commands are not allowed from read-only scripts."
 KILLED: Final = b"ERR Script killed by user with SCRIPT KILL..."
 LOAD_TIMEOUT: Final = b"ERR FUNCTION LOAD timeout"
 DENIED: Final = b"denied"
-LONGEST_IN_PLACE_US: Final = 10_000  # nobody counts the steps of a request
+LONGEST_IN_PLACE_US: Final = 10_000  # the steps of a request are not counted
 
 
 class OwnRequests:
@@ -97,7 +97,7 @@ class OwnRequests:
 class Calls:
     """The server, as one script at a time sees it.
 
-    lock: held while a request of the script runs (script_runner.py), unless it runs `in_place`: nobody else acts then
+    lock: held while a request of the script runs (script_runner.py), unless it runs `in_place`: nothing else runs then
     until the script is over. give_back: has the C library give free memory back to the system.
     """
 
@@ -114,7 +114,7 @@ class Calls:
         self.may_exceed = False  # maxmemory: the script has the flag allow-oom
         self.is_stale = False  # the server is a replica that has lost its master
         self._stop_text = KILLED
-        self.stop_at_us = 0  # monotonic: when a script that nobody can kill is stopped; 0: never
+        self.stop_at_us = 0  # monotonic: when a script that cannot be killed is stopped; 0: never
         self.give_back: Callable[[], None] | None = None
         self.server_log: Callable[[int, str], None] | None = None  # takes what scripts log, by level
 

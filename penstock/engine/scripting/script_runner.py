@@ -10,7 +10,7 @@ Lock: TypeAlias = AbstractContextManager[object, None]
 class ScriptRunner(Protocol):
     """Runs one job at a time.
 
-    lock: held while a request of the script runs; who acts beside a script that is late holds it, too. late: what the
+    lock: held while a request of the script runs; code that runs beside a late script holds it, too. late: what the
     last job answered that took longer than it was waited for.
     """
 

@@ -3,8 +3,8 @@
 A script or function that counts its steps begins in place (quick_code.py, quick_functions.py, guard.lua). What takes
 more than two milliseconds of it, and any other, is given to the runner that the server hands in (script_runner.py),
 which runs it in a thread; the engine waits for it, so that no two threads are at the keyspace. After
-busy-reply-threshold the session is blocked and the server is *busy*: it refuses everybody with BUSY until the script is
-over or killed. So it is inside EXEC, too.
+busy-reply-threshold the session is blocked and the server is *busy*: it refuses all requests with BUSY until the script
+is over or killed. So it is inside EXEC, too.
 """
 
 import hashlib
@@ -275,7 +275,7 @@ class Scripts:
         self.calls.bind_slot(flags, keys)
 
     def _watch(self, ctx: Context, name: bytes, is_function: bool, job: Callable[[], bytes]) -> bytes:
-        """Run what may last. Where nobody could kill it, it is stopped when the server would be busy."""
+        """Run what may last. Where it could not be killed, it is stopped when the server would be busy."""
         running = Running(name, ctx.args, ctx.engine.clock.monotonic_us(), is_function)
         threshold_ms = ctx.engine.settings.number("busy-reply-threshold")
         runner = self._runner

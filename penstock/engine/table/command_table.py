@@ -21,8 +21,8 @@ Handler: TypeAlias = Callable[[Context, list[bytes]], bytes]
 
 BatchHandler: TypeAlias = Callable[[Context, RequestBatch, list[bytes]], int]
 """Answers the first requests of a batch of several, as many as it can at once: their replies are appended, their number
-is returned. 0, with nothing done, where even the first needs the plain handler. It refuses nobody, wakes nobody and
-tells nobody: requests that do more than that are left to the plain handler, one by one, which is its oracle in a
+is returned. 0, with nothing done, where even the first needs the plain handler. It refuses no request, wakes no client
+and sends no event: requests that do more are left to the plain handler, one by one, which is its oracle in a
 test."""
 
 ReplayHandler: TypeAlias = Callable[[Context, list[list[bytes]], int], int]

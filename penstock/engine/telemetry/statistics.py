@@ -17,7 +17,7 @@ class Histogram:
 
     A bucket is known by the longest time in it, in ns: below 256 ns each ns has its own, above that each power
     of two is cut into 128. So the percentiles are the very numbers that Redis shows for the same times. Short calls
-    are counted by their microseconds (`short`) and put into buckets when somebody asks.
+    are counted by their microseconds (`short`) and put into buckets when they are asked for.
     """
 
     __slots__ = ("_long", "short")

@@ -44,7 +44,7 @@ class ReadKeys:
             self.pairs += 1
 
     def take(self, key: bytes) -> frozenset[int]:
-        """Forget a key; the ids of those who had read it."""
+        """Forget a key; the ids of the sessions that had read it."""
         known = self.readers.pop(key, None)
         if known is None:
             return NO_READERS

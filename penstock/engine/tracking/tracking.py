@@ -1,4 +1,4 @@
-"""Client-side caching: who is told that a key has changed, and how (Redis 8.6.3, CLIENT TRACKING).
+"""Client-side caching: clients that are notified of changed keys (Redis 8.6.3, CLIENT TRACKING).
 
 Without BCAST a connection is told once of each key that it read; with BCAST of every change of a key that has one of
 its prefixes. A message to another connection is sent at once; one to the connection whose request made the change
@@ -32,11 +32,11 @@ EVERY_KEY: Final = b""  # in place of keys: the null that tells of FLUSHALL
 DROPPED_AT_ONCE: Final = 100  # keys, where there are more than tracking-table-max-keys: for each read, and each tick
 
 Change: TypeAlias = Session | None
-"""Who changed a key last in this turn; None: a script, or the server itself."""
+"""The session that changed a key last in this turn; None: a script, or the server itself."""
 
 
 class Prefix:
-    """A prefix of BCAST: who asked for it, and which of its keys have changed in this turn."""
+    """A prefix of BCAST: the sessions that asked for it, and which of its keys have changed in this turn."""
 
     __slots__ = ("changed", "sessions")
 
@@ -69,7 +69,7 @@ class Tracking:
 
     @property
     def follows_changes(self) -> bool:
-        """Whether a change of a key may matter to somebody."""
+        """Whether a change of a key may matter to a client."""
         return len(self.sessions) > 0 or len(self.read) > 0
 
     # -- on and off -------------------------------------------------------------------------------------------------
@@ -141,7 +141,7 @@ class Tracking:
     def note_change(self, session: Session, key: bytes, outgoing: Outgoing) -> None:
         """A key has changed while a session's request was run (WATCH counts the same changes).
 
-        For NOLOOP with BCAST the last change of a turn counts, and a script's is nobody's (Redis 8.6.3).
+        For NOLOOP with BCAST the last change of a turn counts, and a script's is of no session (Redis 8.6.3).
         """
         changer = session if session.asks_for is None else None
         session = session.asks_for or session
@@ -166,7 +166,7 @@ class Tracking:
                 self._for_itself.append((reader, reply.bulks([key])))
 
     def note_flush(self, session: Session, is_first: bool, outgoing: Outgoing) -> bytes:
-        """All keys of a database are gone: everybody is told at once, and what was read is forgotten.
+        """All keys of a database are gone: all clients are notified at once, and what was read is forgotten.
 
         The oldest connection is told first, the session itself last (one connection may get what is for several).
         is_first: what is told to the session itself precedes its reply, and is returned (Redis 8.6.3).
@@ -207,7 +207,7 @@ class Tracking:
                 self._invalidate(session, keys, outgoing)
 
     def end_turn(self, outgoing: Outgoing) -> None:
-        """Tell what has changed in this turn to those who asked for a prefix."""
+        """Notify the clients that asked for a prefix of what has changed in this turn."""
         self.due = False
         for name in sorted(self.prefixes):
             prefix = self.prefixes[name]
@@ -219,7 +219,7 @@ class Tracking:
             readable: dict[User, list[bytes]] = {}
             for session in prefix.sessions:
                 options = session.tracking
-                assert options is not None, "who has a prefix tracks keys"
+                assert options is not None, "a client with a prefix tracks keys"
                 wanted = keys
                 if session.state & RESTRICTED:
                     user = session.user
@@ -236,7 +236,7 @@ class Tracking:
     def _invalidate(self, session: Session, keys: bytes, outgoing: Outgoing) -> None:
         """Send keys, an array or EVERY_KEY, to the session or to where it redirects its messages."""
         options = session.tracking
-        assert options is not None, "only who tracks keys is told"
+        assert options is not None, "only clients that track keys are notified"
         receiver: Session | None = session
         if options.redirect != NO_REDIRECT:
             receiver = self._by_id.get(options.redirect)
@@ -255,7 +255,9 @@ class Tracking:
     def check(self) -> None:
         """Assert the invariants."""
         self.read.check()
-        assert all(session.tracking is not None for session in self.sessions), "who is off is not listed"
+        assert all(session.tracking is not None for session in self.sessions), (
+            "a session without tracking is not listed"
+        )
         named = {(name, session) for name, prefix in self.prefixes.items() for session in prefix.sessions}
         own = {
             (name, session)

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 class BlockedRequest:
     """One request that waits. `deadline_ms` 0 means for ever.
 
-    group: the consumer group of an XREADGROUP; None for readers who are simply tried again (XREAD, BLPOP).
+    group: the consumer group of an XREADGROUP; None for readers that are simply tried again (XREAD, BLPOP).
     claims: the reader may find something in the pending list (XREADGROUP CLAIM).
     kind: the type of value that it waits for; a key of another type does not wake it.
     wakes_on_loss: it must hear of the key's deletion and of another type at the key (XREADGROUP).

@@ -1,7 +1,7 @@
 """Blocked requests: readers that wait for a key, first come first served.
 
 A write names the keys it touched; after the whole request (or EXEC) the engine serves the blocked readers of
-each ready key in the order in which they blocked (Redis 8.6.3). Nobody else's command is run: of a group's
+each ready key in the order in which they blocked (Redis 8.6.3). No other command is run: of a group's
 plain readers only as many are tried as there is something for, and what Redis's fruitless second run of the others
 leaves behind is written down in one go.
 """
@@ -49,7 +49,7 @@ class Queue:
 
 
 class Blocking:
-    """Who waits for what, and until when."""
+    """The blocked requests, by what they wait for and until when."""
 
     __slots__ = ("_claims", "_deadlines", "_keyspace", "_serial", "blocked", "by_key", "later", "ready")
 
@@ -209,9 +209,9 @@ class Blocking:
                 return
 
     def _to_tails(self, blocked: BlockedRequest, tried: bytes) -> None:
-        """A reader of several keys that was tried in vain goes behind everybody at its other keys, as in Redis.
+        """A reader of several keys that was tried in vain goes behind all others at its other keys, as in Redis.
 
-        At the key that was tried, everybody behind it is tried in vain as well: the order stays.
+        At the key that was tried, all behind it are tried in vain as well: the order stays.
         """
         self._serial += 1
         for key in blocked.keys:
@@ -261,7 +261,7 @@ class Blocking:
     def settle(self, db_index: int, key: bytes) -> None:
         """Write down when the consumers of a key's blocked readers were last seen.
 
-        For somebody who wants to know, and before the stream leaves the key, which is where they are looked for.
+        For INFO and the like, and before the stream leaves the key, which is where they are looked for.
         """
         place = (db_index, key)
         queue = self.by_key.get(place)
@@ -284,7 +284,7 @@ class Blocking:
     # -- time -------------------------------------------------------------------------------------------------------
 
     def move_deadlines(self, by_ms: int) -> None:
-        """Unix time has jumped: nobody waits longer or shorter by that."""
+        """Unix time has jumped: no request waits longer or shorter by that."""
         for blocked in self.blocked:
             if blocked.deadline_ms:
                 blocked.deadline_ms = max(blocked.deadline_ms + by_ms, 1)

@@ -1,4 +1,4 @@
-"""WAIT and WAITAOF: who waits until replicas have what was written, or until it is on disks."""
+"""WAIT and WAITAOF: requests that wait until replicas have what was written, or until it is on disks."""
 
 from collections.abc import Callable
 from typing import Final
@@ -62,7 +62,7 @@ class SyncWaiting:
         self._waiting.append((blocked, wanted))
 
     def settle(self, copies: Copies, release: Callable[[BlockedRequest, bytes], None]) -> None:
-        """Something was synced or acknowledged: release those who have what they wait for.
+        """Something was synced or acknowledged: release requests that have what they wait for.
 
         The others are answered with what there is, once their time is up.
         """

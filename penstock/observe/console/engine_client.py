@@ -33,7 +33,7 @@ class EngineDoor:
         self._arriving: set[asyncio.Task[object]] = set()
 
     async def client(self) -> "EngineClient":
-        """A new connection, as whom the server takes a client that has not logged in.
+        """A new connection, of the user that a client has before it logs in.
 
         Gone if the server has ended, or has no descriptors left.
         """

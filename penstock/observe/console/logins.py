@@ -1,7 +1,7 @@
-"""Who uses the console: each login is a session with a connection of its own, made as the user who logged in.
+"""Logins of the console: each is a session with a connection of its own, made as the user that logged in.
 
 The console keeps no password. When the server closes the connection (the user was deleted, CLIENT KILL) the session is
-over. While the user `default` needs no password, everybody who may reach the console is that user.
+over. While the user `default` needs no password, everyone that can reach the console is that user.
 """
 
 import hmac
@@ -14,7 +14,7 @@ import hiredis
 from penstock.observe.console.engine_client import EngineClient, EngineDoor, Gone
 
 MOST_LOGINS: Final = 64
-IDLE_S: Final = 8 * 3600.0  # a session that nobody uses ends after so long
+IDLE_S: Final = 8 * 3600.0  # an unused session ends after so long
 MOST_FAILURES: Final = 20  # of logins in FAILURES_S; above, further ones are refused
 FAILURES_S: Final = 60.0
 TOKEN_BYTES: Final = 32
@@ -69,7 +69,7 @@ class Logins:
         client = await self._door.client()
         whoami = await client.ask(b"ACL", b"WHOAMI")
         if isinstance(whoami, hiredis.ReplyError) and str(whoami).startswith("NOPERM"):
-            return await self._keep(client, "default", False)  # logged in, and may not ask who it is
+            return await self._keep(client, "default", False)  # logged in, and may not ask for its name
         if isinstance(whoami, bytes):
             return await self._keep(client, whoami.decode(errors="replace"), False)
         client.close()
@@ -97,7 +97,7 @@ class Logins:
         return await self._keep(client, user, True)
 
     async def _keep(self, client: EngineClient, user: str, has_password: bool) -> Login:
-        await client.ask(b"CLIENT", b"SETNAME", NAME)  # a user who may not has no name
+        await client.ask(b"CLIENT", b"SETNAME", NAME)  # a user without the right has no name
         if len(self._by_token) >= MOST_LOGINS:
             idle = [one for one in self._by_token.values() if not one.streams_open]
             if not idle:

@@ -1,6 +1,6 @@
-"""The console's pages and its JSON over HTTP: what is answered to whom.
+"""The console's pages and its JSON over HTTP: what each session may ask.
 
-Nothing is answered without a session except the page itself, which is the same for everybody. A change needs the
+Nothing is answered without a session except the page itself, which is the same for all. A change needs the
 session's cookie, which browsers do not send from other sites, and the token that only the page can read.
 """
 
@@ -84,7 +84,7 @@ class Console:
     async def _end(self, app: web.Application) -> None:
         self._logins.end_all()
 
-    # -- who may ask --------------------------------------------------------------------------------------------------
+    # -- rights -------------------------------------------------------------------------------------------------------
 
     @web.middleware
     async def _guard(self, request: web.Request, handler: Handler) -> web.StreamResponse:
@@ -144,7 +144,7 @@ class Console:
         return web.Response(body=body, content_type=kind, charset="utf-8")
 
     async def _session(self, request: web.Request) -> web.Response:
-        """Who asks; without a session, a new one is made if the server wants no password."""
+        """The login that asks; without a session, a new one is made if the server wants no password."""
         login = self._logins.of_token(request.cookies.get(self._cookie, ""))
         if login is not None and not login.has_password and not self._may_be_unknown(request):
             login = None

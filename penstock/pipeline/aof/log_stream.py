@@ -219,7 +219,7 @@ class LogStreamReader(LogTask, DataSourceStreamReader, SupportsTriggerAvailableN
                     self._held = (place.file, place.increment, os.open(part.path, os.O_RDONLY))
 
     def _end_of_removed(self, place: Position) -> int | None:
-        """How many bytes the file of a position had when it was removed; None where nobody held it open."""
+        """How many bytes the file of a position had when it was removed; None where it was not held open."""
         if self._held is None or self._held[:2] != (place.file, place.increment):
             return None
         return os.fstat(self._held[2]).st_size

@@ -29,7 +29,7 @@ from penstock.pipeline.connector.schemas import TABLES
 from penstock.pipeline.connector.worker import keep_modules
 from penstock.pipeline.errors import OptionError, ShortErrors
 
-# What each column may be declared as; `split` is there for those who ask for it by name.
+# What each column may be declared as; `split` is there only where it is asked for by name.
 TYPES: Final[dict[str, tuple[DataType, ...]]] = {
     "file": (StringType(),),
     "file_seq": (IntegerType(), LongType()),

@@ -62,7 +62,7 @@ def run_to_end(start: Start) -> None:
 class Runner:
     """One pipeline in one session.
 
-    `say` is given the table of every batch as text. `is_interrupted` tells that somebody else stops the queries.
+    `say` is given the table of every batch as text. `is_interrupted` says that the queries are stopped from elsewhere.
     """
 
     def __init__(

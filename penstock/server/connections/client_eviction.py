@@ -11,7 +11,7 @@ from penstock.server.server_log import ServerLog
 if TYPE_CHECKING:
     from penstock.server.connections.connection import Connection
 
-LEAST: Final = 128 * 1024  # bytes: with a lower limit nobody could change it any more
+LEAST: Final = 128 * 1024  # bytes: with a lower limit no client could change it any more
 
 
 class ClientEviction:
@@ -38,7 +38,7 @@ class ClientEviction:
         self._connections = connections
         self._noted: dict[Connection, int] = {}
         self._total = 0
-        self._is_logged = False  # that nobody is left to be closed
+        self._is_logged = False  # that no client is left to be closed
         self.limit = 0
         settings.watch("maxmemory-clients", self._set)
         settings.watch("maxmemory", self._set)

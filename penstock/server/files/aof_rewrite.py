@@ -21,7 +21,7 @@ FAILURES_AT_ONCE: Final = 3  # of a rewrite, before the next tries are delayed
 LONGEST_DELAY_MIN: Final = 60
 RETRY_MS: Final = 1000  # for a log that can only go on with a new base file; doubled after each failure
 LONGEST_RETRY_MS: Final = 60_000
-STOPPED: Final = "it was stopped"  # no failure: whoever stopped the child goes on in another way
+STOPPED: Final = "it was stopped"  # no failure: the caller that stopped the child goes on in another way
 PROGRESS_EVERY_MS: Final = 2000  # between log lines about a long rewrite
 
 

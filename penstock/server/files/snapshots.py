@@ -2,7 +2,7 @@
 
 A file is written beside the old one, synced, renamed, and the directory synced: one of the two is always whole. With
 save points and no log, a save that failed refuses writers until one has worked (stop-writes-on-bgsave-error). Beside a
-log it refuses nobody: the log keeps every change. Two servers never save into one file: the first that does, or that
+log writers are served: the log keeps every change. Two servers never save into one file: the first that does, or that
 starts with save points, locks it for the life of its process. A child holds the lock with its server: where it outlives
 the server, no other server has a save confirmed that the child could still replace.
 """
@@ -139,7 +139,7 @@ class Snapshots:
     # -- at once ----------------------------------------------------------------------------------------------------
 
     def save(self) -> str:
-        """Write the file now, while everybody waits; why that failed, or ""."""
+        """Write the file now, while all clients wait; why that failed, or ""."""
         self.stop()
         now_ms = self._now_ms()
         self._state.began()

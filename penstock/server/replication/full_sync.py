@@ -172,7 +172,7 @@ async def _end_of(child: SnapshotChild) -> str:
 
 
 async def _send(receivers: list[Receiver], piece: bytes) -> None:
-    """Send a piece to those who are still there, once they have taken most of what came before."""
+    """Send a piece to the replicas that are still there, once they have taken most of what came before."""
     for link, found in receivers:
         while not link.closed and link.unsent() > MOST_UNSENT:
             await asyncio.sleep(LOOK_EVERY_S)

@@ -32,7 +32,7 @@ SLICE_S: Final = 0.02  # of loading or applying, before clients are answered
 SECOND_MS: Final = 1000
 NOT_UP: Final = -1.0
 BUSY_S: Final = 0.01  # between two looks whether a script is over
-VALKEY_VERSION: Final = b"9.1.0"  # a Valkey sends times of hash fields only to who reads its files; others refuse
+VALKEY_VERSION: Final = b"9.1.0"  # a Valkey sends times of hash fields only to readers of its files
 ALLOWED: Final = (b"-NOAUTH", b"-NOPERM", b"-ERR operation not permitted")  # answers to PING, before AUTH
 LATER: Final = (b"-LOADING", b"-NOMASTERLINK", b"-BUSY", b"-MASTERDOWN")  # answers of a master to be asked later
 

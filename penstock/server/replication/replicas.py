@@ -96,7 +96,7 @@ class Replicas:
             return
         if replication.can_continue(found):
             stream = replication.stream
-            assert stream is not None, "who goes on has a stream to go on with"
+            assert stream is not None, "a replica that goes on has a stream"
             offset = found.asked_offset - 1
             new_id = b" " + replication.id.encode() if found.takes_new_ids else b""
             found.state = states.ONLINE
@@ -114,7 +114,7 @@ class Replicas:
     # -- snapshots --------------------------------------------------------------------------------------------------
 
     def _waiting(self) -> list[tuple["Connection", Replica]]:
-        """Those who wait for a snapshot to be begun, in the order in which they came."""
+        """Replicas that wait for a snapshot to be begun, in the order in which they came."""
         connections = self._turn.connections
         return [
             (connections[session.id], session.replica)
@@ -127,7 +127,7 @@ class Replicas:
         ]
 
     def _begin_if_due(self) -> None:
-        """Begin a snapshot for those who wait: at once with a file, else after repl-diskless-sync-delay."""
+        """Begin a snapshot for those that wait: at once with a file, else after repl-diskless-sync-delay."""
         waiting = self._waiting()
         engine, settings = self._engine, self._settings
         if not waiting or self._full_sync.runs or engine.busy or engine.loading:
@@ -187,7 +187,7 @@ class Replicas:
     # -- time -------------------------------------------------------------------------------------------------------
 
     def cron(self) -> None:
-        """Called ten times a second: begin snapshots, ping, drop who is silent, forget a stream nobody wants."""
+        """Called ten times a second: begin snapshots, ping, drop silent replicas, forget an unused stream."""
         now_ms = self._replication.now_ms()
         if now_ms - self._looked_ms >= SECOND_MS:
             self._looked_ms = now_ms

@@ -42,7 +42,7 @@ class SnapshotChild(RewriteChild):
 
 
 class PipeChild(SnapshotChild):
-    """Writes into a pipe. reading: its end for the server, who closes it."""
+    """Writes into a pipe. reading: its end for the server, which closes it."""
 
     __slots__ = ("_writing", "reading")
 

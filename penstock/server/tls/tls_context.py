@@ -96,7 +96,7 @@ def _choose_versions(context: ssl.SSLContext, names: list[str]) -> None:
     if not names:
         return
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # whoever names an old version wants it
+        warnings.simplefilter("ignore", DeprecationWarning)  # an old version that is named is wanted
         wanted = sorted(VERSIONS[name][0] for name in names)
         context.minimum_version, context.maximum_version = wanted[0], wanted[-1]
         for name, (_, switched_off) in VERSIONS.items():

@@ -21,9 +21,9 @@ PAUSE_S: Final = 1.0  # when the system has no file left for a connection
 class TlsHandshakes:
     """The handshakes of one server that are going on.
 
-    They are limited in number and in time, because each takes memory and processor time before anybody knows who asks.
-    When there are too many, the oldest is ended: an honest client's takes a few milliseconds. Each uses the context of
-    the moment at which it began, so that a new certificate holds for those who come later.
+    They are limited in number and in time, because each takes memory and processor time before the client has logged
+    in. When there are too many, the oldest is ended: an honest client's takes a few milliseconds. Each uses the context
+    of the moment at which it began, so that a new certificate holds for later clients.
     """
 
     __slots__ = ("_greet", "_journal", "_loop", "_reported", "_second", "_tasks", "context")
@@ -101,7 +101,7 @@ class TlsDoor:
         self._resting: asyncio.TimerHandle | None = None
 
     def open(self, backlog: int) -> None:
-        """Listen. OSError if somebody else does."""
+        """Listen. OSError if another process does."""
         self._listener.listen(backlog)
         self._loop.add_reader(self._listener, self._accept, backlog)
 

@@ -130,7 +130,7 @@ def open_regular(path: str, flags: int) -> int:
     """Open a regular file: its descriptor.
 
     OSError for a pipe, a device or a directory, because opening one might block, and where a symbolic link would be
-    written through: whoever may make files in the directory must not choose which file elsewhere the server changes.
+    written through: a user that may make files in the directory must not choose which file elsewhere is changed.
     """
     if flags & os.O_ACCMODE != os.O_RDONLY:
         flags |= os.O_NOFOLLOW

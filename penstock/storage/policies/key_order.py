@@ -50,7 +50,7 @@ class KeyOrder:
             self.freed[value] = None
 
     def forget_deleted(self, entry_id: StreamId) -> None:
-        """A pending entry was deleted from the stream: it stands in nobody's way."""
+        """A pending entry was deleted from the stream: no later entry waits for it any more."""
         value = self.values.get(entry_id)
         if value is not None:
             self.values[entry_id] = None

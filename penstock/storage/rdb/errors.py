@@ -6,7 +6,7 @@ LONGEST_NAME: Final = 100  # bytes of a key that are shown
 
 
 class BadRdb(Exception):
-    """Bytes that are no RDB; the text says to a person what was found. Whoever raises it has changed nothing."""
+    """Bytes that are no RDB; the text says to a person what was found. Nothing was changed when it is raised."""
 
 
 class EmptyValue(BadRdb):

@@ -48,7 +48,7 @@ ReadNode: TypeAlias = Callable[[bytes, int, int, EntryRun, "NodeHead"], bool]
 
 
 class NodeHead:
-    """What a node says of its entries: see listpack_nodes.Node. `pieces` are for whoever reads nodes at once."""
+    """What a node says of its entries: see listpack_nodes.Node. `pieces` are for reading nodes at once."""
 
     __slots__ = ("deleted", "last_ms", "last_seq", "live", "names", "pieces")
 

@@ -46,7 +46,7 @@ READERS: Final[dict[int, ReadValue]] = {
 
 
 def read_value(source: Source, kind: int, is_valkey: bool, defaults: StreamDefaults) -> Value:
-    """BadRdb where the value is damaged, or of a type that nobody here keeps."""
+    """BadRdb where the value is damaged, or of a type that is not kept here."""
     if kind in rdb_format.STREAMS:
         reader = StreamReader(source, kind, defaults)
         while reader.nodes_left:

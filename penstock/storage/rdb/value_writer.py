@@ -1,6 +1,7 @@
 """One value as RDB keeps it, in the forms that a Redis of some version reads.
 
-Small collections take the forms that Redis's own limits give them; whoever loads them chooses anew by its settings.
+Small collections take the forms that Redis's own limits give them; a server that loads them chooses anew by its
+settings.
 """
 
 import struct
@@ -37,7 +38,7 @@ NEEDED_FOR_RELEASED: Final = rdb_format.OF_REDIS["8.8"]
 NEEDED_FOR_ARRAYS: Final = rdb_format.OF_REDIS["8.8"]
 LISTPACKS_SINCE: Final = rdb_format.OF_REDIS["7.0"]
 LISTPACK_SETS_SINCE: Final = rdb_format.OF_REDIS["7.2"]
-USUAL_IDMP: Final = (100, 100)  # seconds, and iids: what a stream has that nobody configured
+USUAL_IDMP: Final = (100, 100)  # seconds, and iids: what a stream has that was not configured
 
 _DOUBLE: Final = struct.Struct("<d")
 

@@ -19,8 +19,8 @@ END_BYTES: Final = 4
 class EntryRun:
     """Entries in ascending order of ids: `ms` and `seq` have 8 bytes an entry, `ends` 4, all little-endian.
 
-    `ends` says where an entry ends in `entries`. Whoever appends to the columns counts in `count`, and keeps `last_ms`
-    and `last_seq`, which are those of the last entry ever added, and -1 before the first.
+    `ends` says where an entry ends in `entries`. Code that appends to the columns counts in `count`, and keeps
+    `last_ms` and `last_seq`, which are those of the last entry ever added, and -1 before the first.
     """
 
     __slots__ = ("count", "ends", "entries", "last_ms", "last_seq", "ms", "seq")

@@ -84,8 +84,8 @@ _heads: Final = _Heads()
 def last_at_most(ascending: list[StreamId], entry_id: StreamId, guess: int) -> int:
     """The index of the last of some ids that is at most `entry_id`; -1 if all are above it.
 
-    O(1) if `guess`, any number, is that index; else O(log ids). Who asks for ids near to each other gives the index
-    found last: a bisect touches many int objects, which are not in the processor's caches if there are many ids.
+    O(1) if `guess`, any number, is that index; else O(log ids). A caller that asks for ids near to each other gives the
+    index found last: a bisect touches many int objects, which are not in the processor's caches if there are many ids.
     """
     count = len(ascending)
     if 0 <= guess < count and ascending[guess] <= entry_id:
@@ -138,7 +138,7 @@ def parse(word: bytes, missing_seq: int = 0) -> StreamId:
 
 
 def parse_halves(word: bytes) -> IdHalves:
-    """As `parse`; cheaper, in the compiled build, for who wants no StreamId."""
+    """As `parse`; cheaper, in the compiled build, where no StreamId is needed."""
     if IS_COMPILED:
         ms, seq = native_ids.read_id(word)
         if ms >= 0:

@@ -45,7 +45,7 @@ class Stream:
         self.nodes: list[Node] = []
         self.length = 0
         self.last_ms = self.last_seq = 0  # the halves of last_id
-        self._last_id: StreamId = ZERO  # NOT_JOINED: nobody asked for it since the halves changed
+        self._last_id: StreamId = ZERO  # NOT_JOINED: not asked for since the halves changed
         self.max_deleted_id: StreamId = ZERO
         self.entries_added = 0
         self.groups: dict[bytes, Group] = {}

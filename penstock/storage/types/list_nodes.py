@@ -16,7 +16,7 @@ MOST_ITEMS: Final = 2 * NODE_ITEMS  # any node has less
 LONGEST_PACKED: Final = 255  # bytes
 
 ListNode: TypeAlias = bytes | list[bytes]
-"""Never changed: who has it may share it. At least one item, less than MOST_ITEMS."""
+"""Never changed, so it may be shared. At least one item, less than MOST_ITEMS."""
 
 
 def node_of(items: list[bytes]) -> ListNode:

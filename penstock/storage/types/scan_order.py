@@ -1,4 +1,4 @@
-"""Names in the order of their hashes: scans walk along it, and who needs a random name picks from it."""
+"""Names in the order of their hashes: scans walk along it, and random names are picked from it."""
 
 from bisect import bisect_left
 from collections.abc import Iterable
@@ -37,7 +37,7 @@ class HashOrder:
     removed meanwhile, even if the order is dropped and built again between two steps.
 
     Keys are in buckets by the first bits of their hashes, in no order; a walk puts the bucket in order that it comes
-    to. Many keys are put into their buckets piece by piece, by those who walk and pick: until all are, a step of a walk
+    to. Many keys are put into their buckets piece by piece, by walks and picks: until all are, a step of a walk
     gives no keys. `is_picked_from` tells whether a key was asked for by chance. In the costs, n is the number of keys.
 
     Invariant: each key is in its bucket, or in `_pending` and not in `_removed`, once.
@@ -177,10 +177,10 @@ class HashOrder:
             if not MISFIT * self._size < fitting > SMALL_PIECE:
                 return
             self._begin_anew()
-        taken, gone = self._pending.take(most), self._gone
-        if gone:
-            passed = gone.intersection(taken)
-            gone -= passed
+        taken, removed = self._pending.take(most), self._removed
+        if removed:
+            passed = removed.intersection(taken)
+            removed -= passed
             taken = [key for key in taken if key not in passed]
         self._put(taken)
 

@@ -246,7 +246,7 @@ class LinkedStream(Link):
         self._answered = False
         self.send(pieces[0] if len(pieces) == 1 else b"".join(pieces))
         if not self._answered:
-            self._loop.start_thread()  # somebody waits for a reply
+            self._loop.start_thread()  # a client waits for a reply
 
     def get_extra_info(self, name: str) -> None:
         """There is no socket."""

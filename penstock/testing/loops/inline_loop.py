@@ -1,4 +1,4 @@
-"""As much of an event loop as the server floor needs, without a thread: whoever sends a request runs what is due.
+"""As much of an event loop as the server floor needs, without a thread: a request runs what is due.
 
 `lock` is held while anything of the server runs, so clients may be in different threads and event loops. Its time is
 the engine's clock: a test that turns the clock turns the timers too.
@@ -36,7 +36,7 @@ class InlineTimer:
 class InlineLoop:
     """Callbacks that are to be run soon, and timers.
 
-    `start_thread` has a thread run the timers when they are due: needed while somebody waits for a time to come.
+    `start_thread` has a thread run the timers when they are due: needed while a client waits for a time to come.
     """
 
     def __init__(self, clock: Clock) -> None:

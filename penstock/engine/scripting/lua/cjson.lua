@@ -80,7 +80,7 @@ return function(host, shared, guard)
                 return gsub(text, '[%c"\\/\127]', ESCAPES)
             end
             local parts = {}
-            for from = 1, #text, PIECE do -- in C nobody can stop it
+            for from = 1, #text, PIECE do -- C cannot be stopped
                 parts[#parts + 1] = gsub(sub(text, from, from + PIECE - 1), '[%c"\\/\127]', ESCAPES)
             end
             return concat(parts)

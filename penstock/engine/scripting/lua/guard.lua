@@ -141,7 +141,7 @@ function guard.joined(text)
     return text
 end
 
--- Say that nobody knows how many steps follow, or that they cannot be left half-way.
+-- Say that it is not known how many steps follow, or that they cannot be left half-way.
 local function leave_place()
     steps_left = math.huge
     if in_place then

@@ -1,4 +1,4 @@
--- Lua's patterns, matched step by step in Lua: for what could keep C busy for long, where nobody can stop it.
+-- Lua's patterns, matched step by step in Lua: for what could keep C busy for long, where it cannot be stopped.
 -- C's matcher is the oracle of this one in a test. Some fifty times slower than C where both take the same steps.
 
 local error, type = error, type

@@ -9,7 +9,7 @@ local raw_insert, raw_sort, raw_maxn = table.insert, table.sort, table.maxn
 local raw_remove, raw_concat = table.remove, table.concat
 
 local READONLY = "Attempt to modify a readonly table"
-local MOST_NATIVE = 50000 -- items that are sorted or moved by C, which nobody can stop
+local MOST_NATIVE = 50000 -- items that are sorted or moved by C, which cannot be stopped
 local ITEMS_OF_STEP = 40 -- that C moves in 100 ns
 
 local MOST_WEIGHED = 200 -- items of a list that are looked at before C joins them, where the script can be stopped

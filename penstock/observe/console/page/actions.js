@@ -69,7 +69,7 @@ const kinds = {
     body: (form) => ({ mode: form.mode.value, delay_ms: form.delay_ms.value || "0" }),
   },
   acknowledge: {
-    title: "Acknowledge", about: "Take the chosen entries off the pending list: nobody will get them again.",
+    title: "Acknowledge", about: "Take the chosen entries off the pending list: they are not delivered again.",
     fields: () => [], body: () => ({}),
   },
   "dead-letter": {
@@ -173,8 +173,8 @@ export function act(action, asked) {
   const form = el("form", { onsubmit: go, oninput() { clearTimeout(timer); timer = setTimeout(look, PAUSE_MS); } },
     ...kind.fields(asked), title, preview, problem, el("div", { class: "buttons" }, cancel, run));
   const count = asked.ids ? ` ${asked.ids.length} ${asked.ids.length === 1 ? "entry" : "entries"}` : "";
-  const whom = asked.consumer && !asked.ids ? ` ${text(asked.consumer)}` : "";
-  dialog.replaceChildren(el("h2", { id: "dialog-title" }, kind.title + count + whom), el("p", { class: "hint" }, kind.about), form);
+  const owner = asked.consumer && !asked.ids ? ` ${text(asked.consumer)}` : "";
+  dialog.replaceChildren(el("h2", { id: "dialog-title" }, kind.title + count + owner), el("p", { class: "hint" }, kind.about), form);
   dialog.showModal();
   look();
 }

@@ -1,4 +1,4 @@
-// The page: who is logged in, which view is open, and the connection that keeps it up to date.
+// The page: the login, which view is open, and the connection that keeps it up to date.
 
 import { el, text } from "./elements.js";
 import { views } from "./views.js";
@@ -57,7 +57,7 @@ function say(state, words) {
   if (page.status.textContent !== words) page.status.textContent = words;
 }
 
-// -- who is logged in --------------------------------------------------------------------------------------------------
+// -- the login ---------------------------------------------------------------------------------------------------------
 
 async function enter() {
   close();

@@ -107,7 +107,7 @@ class OptionReader:
         return OptionError(f"option {name!r} of the {self._role} {what}{value}")
 
     def end(self) -> None:
-        """OptionError for an option that nobody read: a mistyped name must not be ignored silently."""
+        """OptionError for an option that was not read: a mistyped name must not be ignored silently."""
         for name in self._options:
             if name in self._asked or name in SPARKS_OWN or name.startswith("spark."):
                 continue

@@ -26,7 +26,7 @@ class Page:
 
     `tokens` holds every piece of text; `id_at`, `name_at` and `value_at` say which of them are ids, names and values.
     Entry i has the fields `offsets[i]` to `offsets[i + 1]` of name_at and value_at; `width` is how many each has, if
-    all have as many, or -1. `counts` is the entries of each reply. `same_names` has, as far as somebody looked, the
+    all have as many, or -1. `counts` is the entries of each reply. `same_names` has, as far as it was looked for, the
     name that a field has in all entries, or None.
     """
 

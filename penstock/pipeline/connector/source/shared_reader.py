@@ -166,11 +166,11 @@ class SharedReader(StreamReader):
         for name, keys in wanted.items():
             if keys:
                 block: list[str | int] = ["BLOCK", wait_ms] if blocks else []
-                who = [self.group, self._name or ""]
+                consumer_words = [self.group, self._name or ""]
                 requests[name] = [
                     "XREADGROUP",
                     "GROUP",
-                    *who,
+                    *consumer_words,
                     "COUNT",
                     count,
                     *block,

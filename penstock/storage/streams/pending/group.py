@@ -472,7 +472,7 @@ class Group(PendingList):
             self._remove(block)
 
     def acknowledge(self, ms: int, seq: int) -> bool:
-        """Remove an id from the pending list, whoever owns it; returns whether it was there.
+        """Remove an id from the pending list, whichever consumer has it; returns whether it was there.
 
         O(1) for the id after the last one removed, which is the usual case; else O(log b). Then as `forget`.
         """

@@ -191,7 +191,7 @@ class PendingBlock:
         Returns for each former owner how many of the slots it lost.
         """
         if self.owner_counts.get(owner, 0) == self.pending or self.is_run_of(owner, start, stop):
-            return []  # nobody else owns any here, or not of these
+            return []  # no other consumer owns any here, or not of these
         length = stop - start
         first = self.owners[start]
         if length == 1:
