@@ -1,7 +1,7 @@
 """The clocks: unix time, and time that never jumps. Only this module imports `time`.
 
 Ids, expiry and whatever else is stored or shown is unix time, which an administrator or NTP may set. How long something
-takes, or until when it waits, is told by the monotonic reading (docs/architecture.md, "Time").
+takes, or until when it waits, is measured by the monotonic reading (docs/architecture.md, "Time").
 """
 
 import time

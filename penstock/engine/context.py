@@ -1,4 +1,4 @@
-"""What a handler is given: the session that asks, its database, the time, and the ways to tell of a change."""
+"""What a handler is given: the session that asks, its database, the time, and the ways to note a change."""
 
 from typing import TYPE_CHECKING, Final
 

@@ -119,7 +119,7 @@ class Engine(EngineState):
         """Handle requests of one client in order; what is left of them, to be handled later.
 
         Replies are appended where they are due now; a blocked request's comes through `outgoing`. `logged` gets the
-        places of those that tell of a logged change. It stops after a request that left something for the caller to
+        places of those that report a logged change. It stops after a request that left something for the caller to
         look at (`outgoing`, `to_close`, `wanted_shutdown`), or that blocks or closes the session, once there are more
         than `most_bytes` of replies, and once `most_us` are over. `only_data` says afterwards whether all of them
         touched data only. is_locked: a script that takes long is held still meanwhile.
@@ -191,7 +191,7 @@ class Engine(EngineState):
         elif not self.only_data and len(replies) > first and not replies[-1]:
             replies.pop()  # a request that has no reply: CLIENT REPLY SKIP, a second MONITOR
         self.changed = effects.units != units
-        # A reader whose key had expired tells of no change: the key is overdue wherever the log is loaded.
+        # A reader whose key had expired reports no change: the key is overdue wherever the log is loaded.
         if self.changed and (row is None or row.write or "readonly" not in row.flags):
             for reply_at in range(first, len(replies)):
                 logged.append(reply_at)
@@ -225,7 +225,7 @@ class Engine(EngineState):
         """Run the request of a batch at a place, or all from there on as far as the batch handler takes them.
 
         The only place that calls a command. How many were run; their replies are appended, but none for a request that
-        blocks. What is counted and told depends on the caller: the context of the log's replay (`privileged`) counts
+        blocks. What is counted and sent depends on the caller: the context of the log's replay (`privileged`) counts
         nothing, a blocked request's next try (`attempt`) is not shown to monitors again.
         """
         ctx.row = row
@@ -492,7 +492,7 @@ class Engine(EngineState):
     def retry(self, blocked: BlockedRequest, now_us: int) -> bool:
         """Run a blocked request again; whether it waits no more: it was served, or its client has gone.
 
-        A client that has gone stays blocked: what it sent behind is not handled before the loop tells of its end.
+        A client that has gone stays blocked: what it sent after that is not handled before the loop reports its end.
         """
         ctx = self.context
         session = blocked.session
@@ -530,7 +530,7 @@ class Engine(EngineState):
     # -- time -------------------------------------------------------------------------------------------------------
 
     def end_turn(self) -> None:
-        """The caller has handled all that has come for now: tell what has changed in this turn (CLIENT TRACKING)."""
+        """All that has come is handled: notify clients of what has changed in this turn (CLIENT TRACKING)."""
         if self.tracking.due and not self.busy:
             self.tracking.end_turn(self.outgoing)
 

@@ -153,7 +153,7 @@ class EngineState:
         self.next_session_id = 1
         self.monitors: set[Session] = set()
         self.subscriptions = Subscriptions()
-        self.notified = ""  # letters of the keyspace events that are told; set by notify_of
+        self.notified = ""  # letters of the keyspace events that are published; set by notify_of
         self._set_notified()
         settings.watch("notify-keyspace-events", self._set_notified)
         self._loading = False
@@ -284,7 +284,7 @@ class EngineState:
         self.paused_until_ms = max(self.paused_until_ms, self.clock.now_us() // 1000)
 
     def notify_of(self, letters: str) -> None:
-        """Tell the keyspace events of these letters from now on; empty: none."""
+        """Publish the keyspace events of these letters from now on; empty: none."""
         self.notified = letters
         self.set_state(NOTIFYING, letters != "")
 
@@ -349,7 +349,7 @@ class EngineState:
         return self.tracking.note_flush(ctx.session, is_first, self.outgoing)
 
     def notify_reload(self, ctx: Context) -> None:
-        """All data were replaced: as after a flush, but the session itself is told after its reply."""
+        """All data were replaced: as after a flush, but the session itself is notified after its reply."""
         self.tracking.note_flush(ctx.session, False, self.outgoing)
 
     def new_stream(self) -> Stream:
@@ -359,7 +359,7 @@ class EngineState:
         return Stream(self.stream_limits, producers)
 
     def notify(self, db_index: int, kind: str, name: bytes, key: bytes) -> None:
-        """Tell of a keyspace event of a class (a letter), if the class is wanted."""
+        """Publish a keyspace event of a class (a letter), if the class is wanted."""
         if kind in self.notified:
             notifications.publish(self.subscriptions, self.notified, db_index, name, key, self.outgoing)
 
@@ -493,7 +493,7 @@ class EngineState:
         self.outgoing.insert(len(self.outgoing) if at is None else at, (session, self.as_client_wants(session, answer)))
 
     def settle_syncs(self) -> None:
-        """The log may have been synced since, or a replica have told how far it is: WAIT and WAITAOF are answered."""
+        """The log may have been synced since, or a replica have acknowledged more: WAIT and WAITAOF are answered."""
         self.sync_waiting.settle(self.copies, self._answer_synced)
 
     def _answer_synced(self, blocked: BlockedRequest, answer: bytes) -> None:
@@ -501,7 +501,7 @@ class EngineState:
         self.release(blocked, answer)
 
     def note_delay(self, event: bytes, began_us: int) -> None:
-        """Something besides a command is over that began at a monotonic time: LATENCY tells if it took long."""
+        """Something besides a command is over that began at a monotonic time: LATENCY notes it if it took long."""
         threshold_us = self.settings.number("latency-monitor-threshold") * 1000
         if not threshold_us:
             return

@@ -1,4 +1,4 @@
-"""Overdue fields of hashes: removed, logged as HDEL, told as `hexpired` (Redis 8.6.3)."""
+"""Overdue fields of hashes: removed, logged as HDEL, published as `hexpired` (Redis 8.6.3)."""
 
 from typing import Final
 
@@ -9,7 +9,7 @@ FIELDS_A_LINE: Final = 1000  # of the log, and the most that one tick removes fr
 
 
 def notify_changed(ctx: Context, key: bytes, found: Hash, event: bytes, changes: int = 1) -> None:
-    """Fields were set, removed or got another time: watchers hear of it. The log's line is the caller's."""
+    """Fields were set, removed or got another time: watchers are notified. The log's line is the caller's."""
     ctx.touch(key)
     ctx.event("h", event, key)
     ctx.dirty += changes
@@ -27,7 +27,7 @@ def remove_if_empty(ctx: Context, key: bytes, found: Hash) -> bool:
 
 
 def expire_fields(ctx: Context, key: bytes, found: Hash, most: int) -> int:
-    """Remove at most `most` fields whose time has passed, and tell of it; how many there were."""
+    """Remove at most `most` fields whose time has passed, and publish it; how many there were."""
     overdue = found.overdue(ctx.now_ms, most)
     found.remove(overdue)
     for start in range(0, len(overdue), FIELDS_A_LINE):

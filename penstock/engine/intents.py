@@ -19,7 +19,7 @@ def may_write(engine: EngineState, session: Session, row: Row, request: list[byt
 
 
 def may_spread(engine: EngineState, session: Session, row: Row, request: list[bytes]) -> bool:
-    """Whether a request may change data, or have another effect that replicas are told of."""
+    """Whether a request may change data, or have another effect that is sent to replicas."""
     return _any(engine, session, row, request, _spreads)
 
 

@@ -42,7 +42,7 @@ def expire_overdue(engine: EngineState, now_us: int) -> None:
 def _expire_keys(ctx: Context, most: int, until_us: int) -> int:
     """Remove at most so many overdue keys of the context's database until a time; how many may still be removed."""
     engine = ctx.engine
-    is_timed = engine.settings.number("latency-monitor-threshold") > 0  # then one after the other: LATENCY tells each
+    is_timed = engine.settings.number("latency-monitor-threshold") > 0  # then one after the other: LATENCY notes each
     at_once = 1 if is_timed else LOOKED_AT
     while most > 0 and ctx.db.expiries.first_ms() < ctx.now_ms:
         began_us = engine.clock.monotonic_us()

@@ -1,4 +1,4 @@
-"""The versions that clients are told, and which build answers them."""
+"""The versions that clients see, and which build answers them."""
 
 from typing import Final
 

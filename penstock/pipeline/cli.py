@@ -39,7 +39,7 @@ def main(words: Sequence[str]) -> int:
 
 
 def _run(chosen: argparse.Namespace, interrupt: Interrupt) -> int:
-    """Start Spark and do what was asked for; what is wrong with that is told before Spark starts."""
+    """Start Spark and do what was asked for; mistakes are reported before Spark starts."""
     pipeline = pipeline_file.read(chosen.file) if chosen.job == RUN else None
     if pipeline is None:
         job_table.check(chosen)

@@ -185,7 +185,7 @@ class Server:
         self._over.set()
 
     async def _load(self, log_writer: AofWriter, loop: asyncio.AbstractEventLoop) -> None:
-        """Load the log in slices; in between, clients are told that it is being loaded, and signals are handled.
+        """Load the log in slices; in between, clients get LOADING, and signals are handled.
 
         A loading that is broken off leaves the engine `loading`: no client is served what was loaded so far.
         """

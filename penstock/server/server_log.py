@@ -131,10 +131,10 @@ class LibraryMessages(logging.Handler):
 
 @contextmanager
 def uncaught_errors_logged_in(server_log: ServerLog) -> Iterator[None]:
-    """Tell of errors of the main thread, of other threads, of destructors and of libraries in a server's log.
+    """Write errors of the main thread, of other threads, of destructors and of libraries into a server's log.
 
-    A traceback has a message for each line. An error that leaves the block ends the process: it is told by the hook, so
-    the hooks stay.
+    A traceback has a message for each line. An error that leaves the block ends the process: it is written by the hook,
+    so the hooks stay.
     """
 
     def report(text: str) -> None:

@@ -1,4 +1,4 @@
-"""Tells the supervisor (systemd, upstart) that the server is ready, and that it ends."""
+"""Notifies the supervisor (systemd, upstart) that the server is ready, and that it ends."""
 
 import os
 import signal
@@ -11,7 +11,7 @@ UPSTART: Final = "UPSTART_JOB"
 
 
 def notify_ready(supervised: str, environment: Mapping[str, str], warn: Callable[[str], None]) -> None:
-    """Tell the supervisor that the directive `supervised` names; `auto` finds out which there is."""
+    """Notify the supervisor that the directive `supervised` names; `auto` finds out which there is."""
     if supervised in ("upstart", "auto") and environment.get(UPSTART):
         os.kill(os.getpid(), signal.SIGSTOP)  # upstart's `expect stop`: it sends SIGCONT
     elif supervised == "systemd" or (supervised == "auto" and environment.get(SYSTEMD)):
@@ -19,7 +19,7 @@ def notify_ready(supervised: str, environment: Mapping[str, str], warn: Callable
 
 
 def notify_end(supervised: str, environment: Mapping[str, str]) -> None:
-    """Tell systemd that the server begins to shut down."""
+    """Notify systemd that the server begins to shut down."""
     if supervised in ("systemd", "auto") and environment.get(SYSTEMD):
         _notify(environment, b"STOPPING=1\n", lambda _: None)
 

@@ -12,7 +12,7 @@ FILE_MS: Final = 5_000
 
 
 class ProgressLine:
-    """Tells at most every so often; on standard error."""
+    """Shows a line on standard error, at most every so often."""
 
     __slots__ = ("_clock", "_every_ms", "_is_terminal", "_shown_ms", "_width")
 

@@ -1,4 +1,4 @@
-"""Arrays at keys: found, made, told of; and the indexes that requests name. (Redis 8.8, documentation.)"""
+"""Arrays at keys: found, made, their changes noted; and the indexes that requests name. (Redis 8.8, documentation.)"""
 
 from penstock.commands.common.overwriting import create
 from penstock.engine import refusals

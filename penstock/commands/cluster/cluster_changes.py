@@ -70,7 +70,7 @@ def _single(args: list[bytes]) -> list[int]:
 
 
 def _in_ranges(args: list[bytes]) -> Iterator[int]:
-    """The slots of one range after the other: what is wrong with one is told before the next is read (Redis 8.6.3)."""
+    """The slots of one range after the other: an error of one is reported before the next is read (Redis 8.6.3)."""
     if len(args) % 2:
         raise refusals.arity(b"|".join([word.lower() for word in args[:2]]))
     for at in range(2, len(args), 2):

@@ -1,4 +1,4 @@
-"""GEOADD, GEOPOS, GEODIST, GEOHASH: places as members of a sorted set whose scores tell where they are."""
+"""GEOADD, GEOPOS, GEODIST, GEOHASH: places as members of a sorted set whose scores are their positions."""
 
 from typing import Final
 

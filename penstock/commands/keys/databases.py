@@ -60,7 +60,8 @@ def flushall(ctx: Context, args: list[bytes]) -> bytes:
 def _read_flush(ctx: Context, args: list[bytes]) -> bool:
     """Whether the flush is asynchronous. Keys are removed at once all the same, their memory is freed in steps.
 
-    Only when the session itself is told differs (CLIENT TRACKING): behind the reply of an asynchronous one.
+    Only the moment at which the session itself is notified differs (CLIENT TRACKING): after the reply of an
+    asynchronous one.
     """
     if len(args) > 2 or (len(args) == 2 and args[1].upper() not in (b"SYNC", b"ASYNC")):
         raise refusals.syntax()

@@ -138,7 +138,7 @@ def _sdslen(ctx: Context, args: list[bytes]) -> bytes:
 
 
 def _listpack(ctx: Context, args: list[bytes]) -> bytes:
-    """There is no listpack to print; whether Redis has one is told, which is what test suites ask for."""
+    """There is no listpack to print; the reply says whether Redis has one, which test suites ask for."""
     if not encoding_of(args[2], _value(ctx, args[2])).startswith(b"listpack"):
         raise ReplyError(b"ERR Not a listpack encoded object.")
     return reply.simple(b"Listpack structure printed on stdout")

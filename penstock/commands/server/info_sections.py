@@ -492,7 +492,7 @@ def keysizes(ctx: Context) -> Text:
 
 
 def _counted_sizes(db: Database) -> dict[str, dict[int, int]]:
-    """By the names of Redis: how many values have a size of so many bits. Streams and arrays are not told. O(keys)."""
+    """By the names of Redis: how many values have a size of so many bits, without streams and arrays. O(keys)."""
     sizes: dict[str, dict[int, int]] = {name: {} for name in SIZE_NAMES.values()}
     for value in db.values.values():
         if isinstance(value, Stream | Array):

@@ -276,7 +276,7 @@ class AccessControl:
                     self._sessions.close(session)
 
     def _become(self, session: Session, user: User) -> None:
-        """A session acts as a user from now on. It is not told any more of changes of keys that it may not use now."""
+        """A session acts as a user from now on. It is no longer notified of keys that it may not use now."""
         before = session.user
         session.set_user(user)
         if session.tracking is not None and before is not user and before.key_rules() != user.key_rules():

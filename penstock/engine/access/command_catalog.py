@@ -44,7 +44,7 @@ class CommandCatalog:
     # -- keys -------------------------------------------------------------------------------------------------------
 
     def key_places(self, row: Row, request: list[bytes]) -> list[KeyPlace]:
-        """The keys of a request; none where its words are such that their places cannot be told (Redis 8.6.3)."""
+        """The keys of a request; none where its words do not determine their places (Redis 8.6.3)."""
         specs = self._specs.get(row.name)
         if specs is None:
             specs = self._specs[row.name] = key_specs.parse(row.keys)

@@ -44,7 +44,7 @@ class UserRules:
         return User(name, [self._new_selector()])
 
     def first_default(self) -> User:
-        """The user `default` of a server that is not told of users: everything is allowed, without a password."""
+        """The user `default` of a server without users in its settings: everything is allowed, without a password."""
         user = self.new_user(users.DEFAULT)
         for rule in (b"on", b"nopass", b"~*", b"&*", b"+@all"):
             self.apply(user, rule)

@@ -58,7 +58,7 @@ class Inspection:
         self.findings = Findings(disk.size(path))
 
     def run(self, progress: Callable[[int], None], start: int = 0) -> Findings:
-        """Look through the file from a place on. `progress` is told the bytes done."""
+        """Look through the file from a place on. `progress` gets the bytes done."""
         found = self.findings
         read = partial(self._disk.read, self._path)
         found.whole = start

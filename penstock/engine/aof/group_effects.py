@@ -29,7 +29,7 @@ Released: TypeAlias = "tuple[PendingBlock, int, array[int]]"  # released slots f
 
 
 class LineHeads(Kept):
-    """How the lines begin that tell what a consumer of a group got: XCLAIM up to the ids, XGROUP SETID up to the id.
+    """The beginnings of the lines of a delivery to a consumer: XCLAIM up to the ids, XGROUP SETID up to the id.
 
     A worker's session keeps those of its last delivery: it reads by one consumer, over and over.
     """

@@ -90,7 +90,7 @@ class Persistence:
         self.measured_s = self.most_copied = 0
 
     def heard(self, progress: Progress) -> None:
-        """The child told how far it is."""
+        """The child reported its progress."""
         if progress.copied != self.progress.copied or not self.measured_s:
             self.measured_s = self._passed_s()
         self.progress = progress

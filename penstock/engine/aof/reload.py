@@ -40,7 +40,7 @@ def reload(engine: EngineState, now_ms: int) -> None:
 
 
 def _with_kept_forms(db: Database) -> list[bytes]:
-    """Keys of sets and hashes whose form Redis's file tells, and the lines do not. O(keys)."""
+    """Keys of sets and hashes whose form is in Redis's file, and not in the lines. O(keys)."""
     return [
         key
         for key, value in db.values.items()

@@ -1,4 +1,4 @@
-"""How far a fresh base of the log is: counted where its lines are made, told by the child process that writes it."""
+"""How far a fresh base of the log is: counted where its lines are made, reported by the child that writes it."""
 
 from struct import Struct
 from typing import Final

@@ -25,7 +25,7 @@ class Evictor:
     def evict(self, excess: int) -> tuple[int, bool]:
         """Remove keys until so many bytes are free, by estimate; how many are, and whether there are more to remove.
 
-        Each is logged as a DEL of its own and told as `evicted` (Redis 8.6.3).
+        Each is logged as a DEL of its own and published as `evicted` (Redis 8.6.3).
         """
         engine = self._engine
         policy = engine.settings.text("maxmemory-policy")

@@ -22,7 +22,7 @@ class MemoryLimit:
 
     limit: maxmemory in bytes; 0: none. used: bytes in use, as last read; resident: the resident size then. reading:
     what tells both, the resident size for either unless the server hands in something better. evict removes keys
-    until so many bytes are free (eviction.py); on_change is told whether there is a limit. is_due: more may have to be
+    until so many bytes are free (eviction.py); on_change gets whether there is a limit. is_due: more may have to be
     removed though no request comes (CONFIG SET maxmemory).
     """
 

@@ -80,7 +80,7 @@ class NotingContext(Context):
             self.uses.by_key[self.db_index] = {key: note for key, note in notes.items() if key in self.db.values}
 
     def recall(self, key: bytes, idle_s: int, frequency: int) -> None:
-        """Note what another server knew of a key's use (RESTORE): NOT_KNOWN for what it did not tell."""
+        """Note what another server knew of a key's use (RESTORE): NOT_KNOWN for what it did not send."""
         notes = self.uses.by_key[self.db_index]
         if self.counts and frequency != NOT_KNOWN:
             notes[key] = self.now_ms // MINUTE_MS << 8 | frequency

@@ -40,7 +40,7 @@ def bury(
 ) -> bool:
     """Move a live pending entry to the dead letters, if they can take it; returns whether they could.
 
-    count: with which it is exhausted, MAX_COUNT for FATAL; then the entry's own count tells how often it was delivered.
+    count: with which it is exhausted, MAX_COUNT for FATAL; then the entry's own count says how often it was delivered.
     """
     target = policy.settings.dead_letter
     assert target is not None, "an entry is exhausted only if there are dead letters"

@@ -6,8 +6,8 @@ from typing import Final
 from penstock.storage.deadlines import NEVER
 
 EVERY_MS: Final = 60_000
-MOST: Final = 1000  # subjects and kinds that are remembered; further ones are not told until some are a minute old
-NAMES: Final = 3  # that are told of consumers
+MOST: Final = 1000  # subjects and kinds that are remembered; further ones are not reported until some are a minute old
+NAMES: Final = 3  # of consumers that are reported
 NOTICE: Final = 2
 WARNING: Final = 3
 
@@ -60,12 +60,12 @@ class PolicyLog:
         self.due_ms = min(self.due_ms, note.reported_ms + EVERY_MS)
 
     def report_due(self, now_ms: int) -> None:
-        """Tell what was not told within the last minute, and forget what has been quiet since. O(subjects)."""
+        """Report what was not reported within the last minute, and forget what has been quiet since. O(subjects)."""
         self.due_ms = NEVER
         for (subject, kind), note in list(self._notes.items()):
             next_ms = note.reported_ms + EVERY_MS
             if next_ms > now_ms:
-                self.due_ms = min(self.due_ms, next_ms)  # to tell it, or to forget it
+                self.due_ms = min(self.due_ms, next_ms)  # to report it, or to forget it
             elif not note.count:
                 del self._notes[(subject, kind)]
             elif self.report is not None:

@@ -16,7 +16,7 @@ def _subject(ctx: Context, key: bytes, group: bytes | None) -> str:
 
 
 def stream_set(ctx: Context, key: bytes, policies: StreamPolicies | None) -> None:
-    """A stream's policy was set; None: it was unset. In a replay nothing is told."""
+    """A stream's policy was set; None: it was unset. In a replay nothing is reported."""
     _set(ctx, key, None, [] if policies is None else policy_lines.stream_words(policies.settings, policies))
 
 
@@ -47,7 +47,7 @@ def reaped(ctx: Context, key: bytes, group: bytes, consumer: bytes, reap_ms: int
 
 
 def sleeping(engine: EngineState) -> str:
-    """Told after loading: how many policies a named compat-version has sleep; empty if none does. O(streams)."""
+    """Reported after loading: how many policies a named compat-version has sleep; empty if none does. O(streams)."""
     if engine.policies.kept:
         return ""
     count = 0

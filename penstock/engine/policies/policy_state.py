@@ -9,7 +9,7 @@ class PolicyState:
 
     loaded_ms: when loading ended. retry_ms: before that, no tick tries again what could not be logged.
     slept: since the last tick that applied them, policies were not applied for a while (this server was a replica).
-    log: what is told of policies. The counters are those of INFO.
+    log: lines about policies. The counters are those of INFO.
     """
 
     __slots__ = (

@@ -14,7 +14,7 @@ BY_EVENT: Final = "E"
 
 
 def wanted(settings: Settings) -> str:
-    """The letters of the classes that are told, with K and E; none where neither K nor E is set."""
+    """The letters of the classes that are published, with K and E; none where neither K nor E is set."""
     letters = settings.text("notify-keyspace-events")
     return letters if BY_KEY in letters or BY_EVENT in letters else ""
 

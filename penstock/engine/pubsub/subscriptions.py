@@ -81,7 +81,7 @@ class Subscriptions:
             _leave(self.shard_channels, channel, session)
 
     def close_shard_channel(self, channel: bytes, outgoing: Outgoing) -> None:
-        """This node does not serve a shard channel any more: each listener is told, as if it had left by itself."""
+        """This node does not serve a shard channel any more: each subscriber gets the reply of an SUNSUBSCRIBE."""
         for session in list(self.shard_channels[channel]):
             self.unsubscribe_shard(session, channel)
             farewell = b"3\r\n" + SHARD_LEFT + reply.bulk(channel) + reply.integer(len(session.shard_channels))

@@ -46,7 +46,7 @@ class RdbFindings:
 
 
 def look_through(disk: Disk, path: str, progress: Callable[[int], None]) -> RdbFindings:
-    """Read everything as a start does, a key at a time. `progress` is told the bytes done."""
+    """Read everything as a start does, a key at a time. `progress` gets the bytes done."""
     found = RdbFindings()
     settings = Settings()
     reader = RdbReader(FileSource(disk, path), rdb_values.stream_defaults(settings, StreamLimits(0, 0)), verifies=True)

@@ -16,7 +16,7 @@ CANNOT_SAVE: Final = (
 
 
 class SaveState:
-    """The state of one engine's RDB file. `last_save_s` is unix time; what lasts is told by the clock that never jumps.
+    """The state of one engine's RDB file. `last_save_s` is unix time; durations are of the clock that never jumps.
 
     `save` writes the file at once, `begin` by a child process; `load` reads it again: the first argument says whether
     the keyspace is emptied before, the second whether keys of the file replace others. Each answers why not, or "".
@@ -89,7 +89,7 @@ class SaveState:
     def flushed(self) -> None:
         """Every database was emptied. Where there are save points the file is, too, and at once (Redis 8.6.3).
 
-        Its failure is only told in the server's log, and INFO's rdb_saves does not count it.
+        Its failure is only reported in the server's log, and INFO's rdb_saves does not count it.
         """
         if self.save is not None and self.points():
             counted = self.saves

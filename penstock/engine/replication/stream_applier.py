@@ -1,6 +1,6 @@
 """What a master sends is run here, without gates; what it changes goes to this server's own log.
 
-A change that is refused is told, counted and passed over (Redis 8.6.3), and so is a command that is not known here: the
+A change that is refused is reported, counted and skipped (Redis 8.6.3), and so is a command that is not known here: the
 next one may be right. Redis runs whatever its master sends. Here a request that is no change, and nothing that such a
 stream needs besides (Row.is_replicated), ends the link: a master has no say in users, settings, roles or processes.
 """

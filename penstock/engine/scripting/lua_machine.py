@@ -96,7 +96,7 @@ def _denied(thing: object, name: object, setting: bool) -> object:
 class Machine:
     """One Lua state, with every script and function that was compiled in it.
 
-    version: of the Redis that scripts are told of, "8.6.3".
+    version: of the Redis that scripts see, "8.6.3".
     """
 
     def __init__(self, server: Calls, version: str) -> None:
@@ -248,7 +248,7 @@ class Machine:
     def compile(self, sha: bytes, code: bytes, changes: "list[Change]") -> int | bytes:
         """Make a script ready to run, with changes of its text (quick_code.py): its number, or Lua's complaint.
 
-        Errors in it tell the SHA.
+        Errors in it name the SHA.
         """
         self._changes = changes
         return self._guarded(self._compile, len(code), (sha, code)) or 0
@@ -295,7 +295,7 @@ class Machine:
         return found
 
     def go_on(self, name: bytes) -> bytes:
-        """Run the rest of a script or function, watched: its reply. Errors tell the name."""
+        """Run the rest of a script or function, watched: its reply. Errors have its name."""
         return _text(self._guarded(self._go_on, 0, (name,)))
 
     def load(

@@ -74,7 +74,7 @@ class KeySpec:
         return not (self.unknown or self.keyword)
 
     def positions(self, args: list[bytes], is_lenient: bool = False) -> list[int]:
-        """The keys' indexes in a request; none where it does not tell. ValueError: the request is malformed.
+        """The keys' indexes in a request; none where it does not say. ValueError: the request is malformed.
 
         is_lenient: the number of keys is what C's atoi reads.
         """
@@ -113,17 +113,17 @@ def fixed_range(specs: list[KeySpec]) -> tuple[int, int, int]:
 
 
 def has_keys(row: Row) -> bool:
-    """Whether any specification of the row tells of keys (channels have some too: `not_key`)."""
+    """Whether any specification of the row is of keys (channels have some too: `not_key`)."""
     return any("not_key" not in spec.flags for spec in parse(row.keys))
 
 
 def of_keys(row: Row) -> list[KeySpec]:
-    """The specifications of a row that tell of keys."""
+    """The specifications of a row that are of keys."""
     return [spec for spec in parse(row.keys) if "not_key" not in spec.flags]
 
 
 def named_keys(row: Row, specs: list[KeySpec], args: list[bytes]) -> list[bytes]:
-    """The keys of a request with right arity; none where they cannot be told. `specs` are the row's."""
+    """The keys of a request with right arity; none where they are not known. `specs` are the row's."""
     return [args[place.position] for place in places_of(row, specs, args)]
 
 
@@ -139,7 +139,7 @@ def keys_of(row: Row, args: list[bytes]) -> list[tuple[bytes, list[str]]]:
 
 
 def places_of(row: Row, specs: list[KeySpec], args: list[bytes]) -> list[KeyPlace]:
-    """Where the keys of a request with right arity are; none where they cannot be told. `specs` are the row's."""
+    """Where the keys of a request with right arity are; none where that is not known. `specs` are the row's."""
     if row.find_keys is not None:
         return row.find_keys(args)
     try:

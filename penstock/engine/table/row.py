@@ -30,7 +30,7 @@ TRAITS: Final = frozenset({
     "runs_digest",  # runs a script, named by its digest: counts by the script's flags, and MONITOR shows it first
     "runs_function",  # the same, named as a function of a library
     "runs_text",  # the same, given as its text
-    "spreads",  # replicas are told of what it does, though it may be no write
+    "spreads",  # what it does is sent to replicas, though it may be no write
     "touches_nothing",  # is as quick and harmless as a command that touches data only
     "while_subscribed",  # may be sent by a RESP2 client that is subscribed
 })  # fmt: skip

@@ -1,12 +1,12 @@
 """Client-side caching: clients that are notified of changed keys (Redis 8.6.3, CLIENT TRACKING).
 
-Without BCAST a connection is told once of each key that it read; with BCAST of every change of a key that has one of
-its prefixes. A message to another connection is sent at once; one to the connection whose request made the change
+Without BCAST a connection is notified once of each key that it read; with BCAST of every change of a key that has one
+of its prefixes. A message to another connection is sent at once; one to the connection whose request made the change
 after that request's reply; those of BCAST when the turn of the event loop ends.
 
-A connection is told of a key if its user may use the key at that moment: with BCAST read it, else (the connection has
-named the key itself) do anything with it. That holds for a redirected message, too: its receiver's user is not asked.
-Redis 8.6.3 asks nothing, Redis 8.10 does with BCAST.
+A connection is notified of a key if its user may use the key at that moment: with BCAST read it, else (the connection
+has named the key itself) do anything with it. That holds for a redirected message, too: its receiver's user is not
+asked. Redis 8.6.3 asks nothing, Redis 8.10 does with BCAST.
 """
 
 import random
@@ -28,7 +28,7 @@ CHANNEL: Final = reply.bulk(b"__redis__:invalidate")
 INVALIDATE: Final = b">2\r\n" + reply.bulk(b"invalidate")
 MESSAGE: Final = b"*3\r\n" + reply.bulk(b"message") + CHANNEL
 BROKEN: Final = b">2\r\n" + reply.bulk(b"tracking-redir-broken")
-EVERY_KEY: Final = b""  # in place of keys: the null that tells of FLUSHALL
+EVERY_KEY: Final = b""  # in place of keys: the null that stands for FLUSHALL
 DROPPED_AT_ONCE: Final = 100  # keys, where there are more than tracking-table-max-keys: for each read, and each tick
 
 Change: TypeAlias = Session | None
@@ -46,7 +46,7 @@ class Prefix:
 
 
 class Tracking:
-    """The connections that track keys, what they have read, and what they are still to be told.
+    """The connections that track keys, what they have read, and the messages that they are still to get.
 
     Invariants: a session is in `sessions` if and only if its `tracking` is set. `prefixes` has each prefix of a
     session of BCAST, with the session; `_lengths` counts them by length. `due` is whether a prefix has changed keys.
@@ -126,7 +126,7 @@ class Tracking:
         self.drop_excess(reader, outgoing)
 
     def drop_excess(self, session: Session, outgoing: Outgoing) -> None:
-        """Drop keys at random while there are more than tracking-table-max-keys: their readers are told as of a change.
+        """Drop random keys while there are more than tracking-table-max-keys: readers are notified as of a change.
 
         session: whose request it is.
         """
@@ -168,8 +168,8 @@ class Tracking:
     def note_flush(self, session: Session, is_first: bool, outgoing: Outgoing) -> bytes:
         """All keys of a database are gone: all clients are notified at once, and what was read is forgotten.
 
-        The oldest connection is told first, the session itself last (one connection may get what is for several).
-        is_first: what is told to the session itself precedes its reply, and is returned (Redis 8.6.3).
+        The oldest connection is notified first, the session itself last (one connection may get what is for several).
+        is_first: the message to the session itself precedes its reply, and is returned (Redis 8.6.3).
         """
         session = session.asks_for or session
         own = b""
@@ -188,9 +188,9 @@ class Tracking:
         return own
 
     def note_rights(self, session: Session, is_own: bool, outgoing: Outgoing) -> None:
-        """A session that tracks keys may use others from now on: it is told as of a flush that nothing it has is sure.
+        """A session that tracks keys may use others from now on: its cache is no longer valid.
 
-        is_own: by its own request, after whose reply it is told.
+        is_own: by its own request, after whose reply it is notified.
         """
         if is_own:
             self._for_itself.append((session, EVERY_KEY))

@@ -152,7 +152,7 @@ class LogStreamReader(LogTask, DataSourceStreamReader, SupportsTriggerAvailableN
         return found
 
     def commit(self, end: dict[str, Any]) -> None:
-        """Nothing has to be told to anybody."""
+        """There is nothing to commit."""
 
     def stop(self) -> None:
         """Close what is held open."""

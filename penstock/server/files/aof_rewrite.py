@@ -41,7 +41,7 @@ class AofRewrite:
         self._report = log_writer.report
         self.process = process
         self._tried_ms = 0
-        self._logged_ms = 0  # when progress was last told
+        self._logged_ms = 0  # when progress was last logged
         self._synced_ahead = False  # a rewrite is about to begin, and most of the log is synced
         self._spare: AppendLog | None = None
         self._swap: Swap | None = None

@@ -60,7 +60,7 @@ def _snapshot(replay: Replay, disk: Disk, path: str) -> Iterator[tuple[int, int]
 
 
 def _with_reports(engine: Engine, replay: Replay, loading: Iterator[tuple[int, int]]) -> Iterator[tuple[int, int]]:
-    """The same steps; INFO and a person are told of them."""
+    """The same steps, with their progress in INFO and in the log."""
     state, clock, report = engine.persistence, engine.clock, replay.report
     began_ms = reported_ms = clock.monotonic_us() // 1000
     state.loading_started_s = clock.now_us() // 1_000_000

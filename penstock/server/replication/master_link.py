@@ -120,7 +120,7 @@ class MasterLink:
                 writer.write(b"\n")
 
     def acknowledge(self) -> None:
-        """Tell the master how far we are, and how far our disk is."""
+        """Acknowledge the offset that was applied, and the one on the disk."""
         if self._writer is None:
             return
         words = [b"REPLCONF", b"ACK", b"%d" % self._replication.offset]

@@ -10,7 +10,7 @@ they change anything, and it is tried again. A change that was made when its wri
 rewrite, with a new base and a new incremental file, ends the refusals.
 
 A log that begins (CONFIG SET appendonly yes), or begins anew with the data of a master, is only kept in memory until
-its base is in force. With `always`, replies that tell of changes wait for that.
+its base is in force. With `always`, replies that report changes wait for that.
 """
 
 import asyncio
@@ -193,7 +193,7 @@ class AofWriter:
         return log.buffered > 0 and (self.engine.trouble is None or log.appended > self._turn_began_at)
 
     def _awaits_base(self, log: AppendLog) -> bool:
-        """Whether replies that tell of changes wait for a base which is being written."""
+        """Whether replies that report changes wait for a base which is being written."""
         return log.writes_held and self._syncs_always and self.engine.trouble is None
 
     def _sync_lasts(self) -> bool:

@@ -61,13 +61,13 @@ class PendingRows:
         self._owner_word = LINE_END
 
     def owner_word(self, owner: int) -> bytes:
-        """What is between the text of an id and the delivery time: the end of the line and an owner's name, if told."""
+        """The bytes between an id and the delivery time: the end of the line and an owner's name, if shown."""
         if owner != self._named and self.shows_owners:
             self._named, self._owner_word = owner, LINE_END + reply.bulk(self.group.name_of(owner))
         return self._owner_word
 
     def shown_ms(self, owner: int, time_ms: int) -> int:
-        """What a row tells of the delivery time."""
+        """What a row shows of the delivery time."""
         if self.now_ms == NO_NOW:
             return time_ms
         return -1 if owner == RELEASED else max(self.now_ms - time_ms, 0)

@@ -179,7 +179,7 @@ def xclaim(ctx: Context, args: list[bytes]) -> bytes:
         consumer.active_ms = ctx.now_ms
         ctx.dirty += total_of(claimed)
         group_effects.log_held(ctx, key, group, claimed)
-    elif raises_last_id:  # what was dropped, or moved to the dead letters, does not tell it
+    elif raises_last_id:  # what was dropped, or moved to the dead letters, does not show it
         group_effects.log_position(ctx, key, group)
     answer = _shown(claimed, options.just_ids)
     if stream.policies is not None:
