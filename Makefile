@@ -118,7 +118,7 @@ clients: $(VENV)/tested $(CLIENTS)/installed
 wheel: $(VENV)/installed
 	PENSTOCK_COMPILE=1 $(PIP) wheel --no-deps --wheel-dir dist .
 
-# The source is built and installed with a compiler that fails: nobody needs one.
+# The source is built and installed with a compiler that fails: none is needed.
 dist: $(VENV)/release
 	@rm -rf dist && mkdir dist
 	$(BIN)/python -m build --quiet --sdist --outdir dist

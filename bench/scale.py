@@ -320,7 +320,7 @@ def commands(stream: GrowingStream) -> Iterator[tuple[str, list[Request]]]:
     numbers = range(middle + 10, middle + 10 + few)  # behind those that XPENDING finds
     yield "XCLAIM", [(b"XCLAIM", key, GROUP, b"claimer%d" % (number % 7), b"0", entry_id(number)) for number in numbers]
     yield "XACK", [(b"XACK", key, GROUP, entry_id(number)) for number in numbers]
-    # of entries that nobody has read: deleted pending entries would grow too
+    # of entries that were not read: deleted pending entries would grow too
     middle = (stream.delivered + stream.length - few) // 2
     yield "XDEL in the middle", [(b"XDEL", key, entry_id(number)) for number in range(middle, middle + few)]
 

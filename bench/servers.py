@@ -121,7 +121,7 @@ def build(name: str, path: Path, python: Path) -> Candidate:
 class Server:
     """A server that answers. `slowness` divides the number of requests that it is given.
 
-    user: who sends those that are measured, without a password; the default user if it is empty.
+    user: the user of the measured requests, without a password; the default user if it is empty.
     """
 
     name: str

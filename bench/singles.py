@@ -48,7 +48,7 @@ Table = dict[str, dict[str, Row]]  # load -> server -> figures
 
 @dataclass(frozen=True, slots=True)
 class SingleLoad:
-    """`clients` makes so many connections' clients, who send `requests` in a round; `log` is as that of a `Load`.
+    """`clients` makes so many connections' clients, which send `requests` in a round; `log` is as that of a `Load`.
 
     may_block: a read with BLOCK may wait for an entry, so that its age says nothing and is left out.
 
@@ -67,7 +67,7 @@ class SingleLoad:
 
 
 def alike(request: Callable[[int], Request]) -> Callable[[int, int], list[Client]]:
-    """Clients who share out requests, each made from its number before the first is sent."""
+    """Clients that share requests, each made from its number before the first is sent."""
 
     def clients(connections: int, requests: int) -> list[Client]:
         shared = iter([packed([request(number)]) for number in range(requests)])

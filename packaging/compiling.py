@@ -42,7 +42,7 @@ NEEDED: Final = (
     "librt",
     "zstandard",
 )
-# Hidden: nobody outside calls our functions, so that calls between files need no table. No table of jumps (plt) for
+# Hidden: our functions are not called from outside, so calls between files need no table. No table of jumps (plt) for
 # calls of Python's functions either: they go where the loader has found them.
 FLAGS: Final = ("-fvisibility=hidden", "-fno-plt", "-Wno-error")
 

@@ -33,7 +33,7 @@ def judge(flights: int, in_stream: dict[str, str], pending: int, journals: Itera
     """The verdict on a run of `flights` flights; `in_stream` gives the serial of every entry's id.
 
     An entry may be processed more than once: a worker that dies between the work and its acknowledgement leaves it to
-    somebody else. Then its delivery count says that it was delivered again. Two processings at delivery count 1 mean
+    another worker. Then its delivery count says that it was delivered again. Two processings at delivery count 1 mean
     that the server gave one entry out twice and did not know: "processed twice without a redelivery".
     """
     processed: Counter[str] = Counter()  # serial -> times

@@ -1,6 +1,6 @@
 """A producer: sends every second flight with pipelined XADD, and none twice, whatever happens to its connection.
 
-After a loss nobody has told it how much of the last pipeline arrived. The requests of a connection are carried out in
+After a loss it does not know how much of the last pipeline arrived. The requests of a connection are carried out in
 order, so what arrived is a beginning of the pipeline: the producer asks the stream for its own last entry and goes on
 behind it.
 """

@@ -47,7 +47,7 @@ class Server:
         raise RuntimeError(f"the server did not start; see {self._directory / 'server.log'}")
 
     def kill(self) -> None:
-        """SIGKILL: nothing is flushed, nobody is told."""
+        """SIGKILL: nothing is flushed, no client is notified."""
         if self._process:
             self._process.kill()
             self._process.wait()

@@ -112,7 +112,7 @@ class Worker:
     def _with_deliveries(self, batch: list[Delivery]) -> list[Delivery]:
         """These replies carry no delivery counts: XPENDING has them.
 
-        An entry that somebody else has taken over or acknowledged since is left out: it is not this worker's any more.
+        An entry that was taken over or acknowledged elsewhere since is left out: it is not this worker's any more.
         """
         pending = self._client.xpending_range(
             STREAM, GROUP, min=batch[0][0], max=batch[-1][0], count=10 * COUNT, consumername=self._name

@@ -95,7 +95,7 @@ class Director:
     # -- harm -------------------------------------------------------------------------------------------------------
 
     def _kill(self, name: str) -> None:
-        """SIGKILL while it holds something; or as it is, where nobody can hold anything any more."""
+        """SIGKILL while it holds something; or as it is, where no worker can hold anything any more."""
         while not self._holds(name) and not self._is_handled():
             self._look()
         self._dead.add(name)

@@ -16,7 +16,7 @@ client = redis.Redis.from_url(os.environ["REDIS_URL"], decode_responses=True)
 
 # -- the worker -------------------------------------------------------------------------------------------------------
 
-# Whoever takes a retry from the set adds it to the stream in the same step: nobody loses it, nobody adds it twice.
+# A worker that takes a retry from the set adds it to the stream in the same step: it is not lost, nor added twice.
 RETRY = """
 for _, member in ipairs(redis.call('ZRANGE', KEYS[1], '-inf', ARGV[1], 'BYSCORE', 'LIMIT', 0, 10)) do
     local job = cjson.decode(member)

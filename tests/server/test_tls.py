@@ -30,7 +30,7 @@ TRIES = 20
 
 @dataclass
 class Papers:
-    """An authority's certificates: of the server, of a client, of users by name; and one of somebody else's."""
+    """An authority's certificates: of the server, of a client, of users by name; and one of another authority."""
 
     authority: Authority
     server: Pair

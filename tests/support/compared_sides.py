@@ -29,7 +29,7 @@ def wall_ms() -> int:
 
 
 class Side(Protocol):
-    """Somebody to ask: the requests of a batch first, then one answer after the other."""
+    """A server to ask: the requests of a batch first, then one answer after the other."""
 
     def send(self, requests: Sequence[Sequence[str | bytes]]) -> None: ...
 

@@ -14,7 +14,7 @@ CHILD_PID = 4711
 
 
 class DeferredFuture(Future[None]):
-    """Whoever waits for it has its threads run."""
+    """A caller that waits for it has its threads run."""
 
     def __init__(self, threads: "DeferredThreads") -> None:
         super().__init__()

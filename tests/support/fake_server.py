@@ -76,7 +76,7 @@ class FakeTransport(asyncio.Transport):
     ) -> None:
         super().__init__({"peername": peer, "sockname": local})
         self.asked: list[str] = []  # what the connection wanted to know
-        self.known = True  # between whom it is
+        self.known = True  # its addresses
         self.written: list[bytes] = []
         self.slow = slow
         self.unsent = 0
@@ -90,7 +90,7 @@ class FakeTransport(asyncio.Transport):
         return super().get_extra_info(name, default) if self.known else default
 
     def forget(self) -> None:
-        """Between whom the connection was cannot be asked any more."""
+        """The addresses cannot be asked for any more."""
         self.known = False
 
     def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:

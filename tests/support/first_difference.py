@@ -27,6 +27,6 @@ def _parts(value: object) -> list[object] | None:
 
 
 def lines(theirs: object, ours: object) -> list[str]:
-    """Three lines for somebody who reads a failed test."""
+    """Three lines for the reader of a failed test."""
     way, one, other = first_difference(theirs, ours)
     return [f"  at {way or 'all of it'}", f"  Redis:    {one}", f"  Penstock: {other}"]

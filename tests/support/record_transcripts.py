@@ -1,6 +1,6 @@
 """Write transcripts anew from a real Redis: `python -m tests.support.record_transcripts NAME ...` (`make record`).
 
-A new file needs its requests only, `(waits)` under those that wait, and `bob<` where somebody is sent something. Lines
+A new file needs its requests only, `(waits)` under those that wait, and `bob<` where a client is sent something. Lines
 that still hold stay as they are: so do their <now>, <idle> and <any>. `--ours` asks an engine of this project, for
 commands that no reference knows: compare what it answers with the documentation.
 """

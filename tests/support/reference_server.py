@@ -98,7 +98,7 @@ def wait_for_cluster(client: Connection) -> None:
 
 
 def free_port() -> int:
-    """A loopback port that nobody listens on now."""
+    """A free loopback port."""
     with socket.socket() as probe:
         probe.bind((LOCALHOST, 0))
         port: int = probe.getsockname()[1]

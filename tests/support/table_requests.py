@@ -4,7 +4,7 @@
     requests.of_command("XACK")     ["XACK", "s", "g", "1-0", "5"]
     requests.of_command("XADD")     options in any order, as often as the vocabulary says
 
-Whoever wants requests of another kind (of one type, beside a real Redis, for a moving clock) brings a vocabulary.
+A test of requests of another kind (of one type, beside a real Redis, for a moving clock) brings a vocabulary.
 """
 
 import functools

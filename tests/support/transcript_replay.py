@@ -5,7 +5,7 @@ from tests.support.transcripts import Transcript, is_as_written, shown
 
 
 def differences(transcript: Transcript, clients: Clients, resp: int, now_ms: int = 0) -> list[str]:
-    """What was sent otherwise, for somebody who reads a failed test. now_ms: the time, where it stands still."""
+    """What was sent otherwise, for the reader of a failed test. now_ms: the time, where it stands still."""
     found: list[str] = []
     blocked: set[str] = set()
     for step in transcript.steps:

@@ -206,7 +206,7 @@ def log_position(ctx: Context, key: bytes, group: Group) -> None:
 def position_lines(key: bytes, stream: Stream, groups: list[Group]) -> list[bytes]:
     """Packed requests that set where groups are.
 
-    A group that has read more than was ever added (XSETID may say so) would not be believed: it is told in between
+    A group that has read more than was ever added (XSETID may say so) would not be believed: it is logged in between
     that more was added.
     """
     lines: list[bytes] = []

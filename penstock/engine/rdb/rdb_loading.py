@@ -120,7 +120,7 @@ class RdbLoading:
         self.keys += 1
 
     def _set_policies(self, text: bytes) -> None:
-        """Policies and holds; those of keys that were left out are refused, and that is that."""
+        """Policies and holds; those of keys that were left out are refused without further effect."""
         ctx = self._privileged()
         for request in whole_requests(text).requests:
             self._engine.replay(ctx, [request], 0)

@@ -59,5 +59,5 @@ class BlockedRequest:
         return self.serial < other.serial
 
     def __hash__(self) -> int:
-        """Itself, as ever; a compiled class that has an order would have no hash without it."""
+        """By identity. A compiled class that defines an order has no hash without this method."""
         return id(self)

@@ -87,7 +87,7 @@ class MasterLink:
     # -- time -------------------------------------------------------------------------------------------------------
 
     def cron(self) -> None:
-        """Called ten times a second: heed REPLICAOF, acknowledge, notice silence."""
+        """Called ten times a second: follow REPLICAOF, acknowledge, notice silence."""
         replication, loop = self._replication, asyncio.get_running_loop()
         if self._task is not None and self._task.done():
             task, self._task = self._task, None

@@ -193,7 +193,7 @@ class Group(PendingList):
     def force_run(
         self, segment: "Segment", start: int, stop: int, consumer: Consumer, time_ms: int, count: int
     ) -> None:
-        """Make slots pending that were not, alike (a snapshot is loaded). The entries may be gone. Costs as `force`."""
+        """Make slots pending that were not (a snapshot). The entries may be deleted ones. Costs as `force`."""
         self._fill(self._block_of(segment), start, stop, consumer, time_ms, count)
 
     def force_released(self, segment: "Segment", slot: int, count: int) -> PendingRun:
