@@ -191,10 +191,7 @@ class StreamReader:
             )
 
     def _read_columns(self, found: list[bytes | int], at: int, first_id: StreamId, head: NodeHead) -> bool:
-        """As `_read_entries`, if all entries are live and have the node's fields; else False, and nothing is done.
-
-        It takes a fifth of the time in plain Python: 1.1 instead of 5.3 us for an entry.
-        """
+        """As `_read_entries`, if all entries are live and have the node's fields; else False, and nothing is done."""
         first_ms, first_seq = first_id >> 64, first_id & HALF
         width = len(head.names)
         size = width + 4  # elements of an entry
