@@ -146,13 +146,13 @@ def flat(answer: bytes) -> list[object]:
 # -- what is kept -----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("seed", seeds(quick=25, full=1500))
+@pytest.mark.parametrize("seed", seeds(quick=25, full=200))
 def test_master_replica_and_restart_agree(seed: int) -> None:
     assert_agree(Histories(random.Random(seed)).history(240))
 
 
 @pytest.mark.parametrize("version", ["8.0", "7.2"])
-@pytest.mark.parametrize("seed", seeds(quick=5, full=200))
+@pytest.mark.parametrize("seed", seeds(quick=5, full=50))
 def test_they_agree_in_the_words_of_an_older_redis(seed: int, version: str) -> None:
     assert_agree(Histories(random.Random(seed), for_older=True).history(240), version)
 
@@ -160,7 +160,7 @@ def test_they_agree_in_the_words_of_an_older_redis(seed: int, version: str) -> N
 @pytest.mark.parametrize(
     "last", ["XTRIM s MAXLEN 1 DELREF", "XTRIM s MAXLEN 0 DELREF", "XADD s DELREF MAXLEN ~ 1 * f v"]
 )
-@pytest.mark.parametrize("seed", seeds(quick=5, full=100))
+@pytest.mark.parametrize("seed", seeds(quick=5, full=40))
 def test_a_trim_with_delref_leaves_nothing_pending_below_the_first_entry(seed: int, last: str) -> None:
     master = Master()
     for request in Histories(random.Random(seed)).history(60):

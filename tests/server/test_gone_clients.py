@@ -152,7 +152,7 @@ def take_leave(ways: list[Callable[[socket.socket], None] | None], links: list[s
     return [link for way, link in zip(ways, links, strict=True) if way is None]
 
 
-@pytest.mark.parametrize("seed", seeds(quick=6, full=200))
+@pytest.mark.parametrize("seed", seeds(quick=6, full=50))
 def test_what_is_pushed_while_clients_go_is_given_to_those_that_stay_or_to_nobody(doors: Doors, seed: int) -> None:
     chance = random.Random(seed)
     case = chance.choice(list(WAITING.values()))
