@@ -162,6 +162,7 @@ class Turn:
         engine.scripts.use(ScriptThread(self._script_is_over))
         engine.scripts.calls.server_log = self._report
         engine.access.report = server_log.warning
+        engine.persistence.report = server_log.warning
         engine.policies.log.report = self._report
 
     # -- scripts ----------------------------------------------------------------------------------------------------
