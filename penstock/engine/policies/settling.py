@@ -12,7 +12,7 @@ from penstock.storage.deadlines import NEVER
 from penstock.storage.policies.group_policy import GroupPolicy
 from penstock.storage.policies.stream_policies import AT_ONCE, NONE, StreamPolicies
 from penstock.storage.streams import ids
-from penstock.storage.streams.ids import IdColumns, StreamId
+from penstock.storage.streams.ids import StreamId
 from penstock.storage.streams.pending.consumer import Consumer
 from penstock.storage.streams.pending.group import Group
 from penstock.storage.streams.segment import SegmentRun
@@ -160,11 +160,6 @@ def acknowledged(ctx: Context, key: bytes, stream: Stream, entry_ids: list[Strea
     if policies is not None and leases.are_kept(ctx):
         retention.note_done(stream, policies, entry_ids)
         settle(ctx, key, stream)
-
-
-def columns_acknowledged(ctx: Context, key: bytes, stream: Stream, columns: IdColumns) -> None:
-    """As `acknowledged`."""
-    acknowledged(ctx, key, stream, [columns.id_at(at) for at in range(len(columns))])
 
 
 def read_without_ack(ctx: Context, key: bytes, stream: Stream, runs: list[SegmentRun]) -> None:

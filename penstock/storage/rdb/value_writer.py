@@ -30,7 +30,6 @@ MOST_SET_MEMBERS: Final = 128
 LONGEST_COMPACT: Final = 64  # bytes of a member, field or value of a listpack
 NODE_BYTES: Final = 8192  # of a list
 ITEM_OVERHEAD: Final = 11  # bytes that an item of a listpack takes beside its text, at the most
-ITEMS_A_PART: Final = 256
 
 NEEDED_FOR_FIELD_TIMES: Final = rdb_format.OF_REDIS["7.4"]
 NEEDED_FOR_PRODUCERS: Final = rdb_format.OF_REDIS["8.6"]
