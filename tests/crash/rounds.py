@@ -2,7 +2,7 @@
 
 import random
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
@@ -73,10 +73,13 @@ class Rounds:
             self._end_loading()
 
     def suffer(self, fault: str, seconds: float) -> "Suffered":
-        """Load a server with a fault that it should outlive, wait until it serves writers again, and kill it."""
+        """Load a server with a fault that it should outlive, wait until it serves writers again, and kill it.
+
+        The load lasts so long, or until a loader has met trouble: how soon that is depends on the disk's speed.
+        """
         server = self.start(fault)
         try:
-            self._load(server, seconds)
+            self._load(server, seconds, lambda: any(loader.met_trouble for loader in self._loaders))
             self._end_loading()
             assert server.is_alive, "the server ended:\n" + server.said
             with linked(server.port) as link:
@@ -105,8 +108,8 @@ class Rounds:
 
     # -- loading ----------------------------------------------------------------------------------------------------
 
-    def _load(self, server: ServerProcess, seconds: float) -> None:
-        """For so long, or until the server ends."""
+    def _load(self, server: ServerProcess, seconds: float, is_enough: Callable[[], bool] = lambda: False) -> None:
+        """For so long, or until the server ends, or until it is enough."""
         if not server.is_alive:
             return
         self.rounds += 1
@@ -124,7 +127,7 @@ class Rounds:
         for loader in self._loaders:
             loader.start()
         until_s = time.monotonic() + seconds
-        while time.monotonic() < until_s and server.is_alive:
+        while time.monotonic() < until_s and server.is_alive and not is_enough():
             time.sleep(min(0.01, max(0.0, until_s - time.monotonic())))
 
     def _end_loading(self) -> None:

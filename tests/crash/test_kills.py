@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.crash.policy_rounds import PolicyRounds
-from tests.crash.rounds import Rounds
+from tests.crash.rounds import END_S, Rounds
 
 pytestmark = pytest.mark.slow
 
@@ -111,7 +111,7 @@ def test_a_kill_while_an_old_log_is_moved_in_loses_nothing(tmp_path: Path) -> No
 @pytest.mark.parametrize("fault", TROUBLES)
 def test_writers_are_refused_until_a_server_got_over(tmp_path: Path, fault: Any) -> None:
     rounds = Rounds(tmp_path, random.Random(fault), "always")
-    assert rounds.suffer(fault, 1.0) == (True, True)
+    assert rounds.suffer(fault, END_S) == (True, True)
     rounds.last_check()
 
 
