@@ -26,7 +26,7 @@ from penstock.server.turns.turn import Turn
 Handler: TypeAlias = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 MESSAGES: Final = logging.getLogger("penstock.http")  # see server/server_log.py
-REQUEST_S: Final = 30.0  # from the connection to the last byte of the answer
+REQUEST_S: Final = 30.0  # from the first sweep that finds the connection to the last byte of the answer
 SWEEP_S: Final = 1.0
 PAUSE_S: Final = 0.2  # when the system has no descriptor left for a connection
 END_S: Final = 0.5  # what open requests may take at the end
@@ -139,8 +139,7 @@ class HttpServer:
             if len(http.connections) >= self._most and not await self._make_room(http):
                 link.close()
                 continue
-            _, protocol = await self._loop.connect_accepted_socket(http, link)
-            self._deadlines_s[protocol] = self._loop.time() + self._request_s
+            await self._loop.connect_accepted_socket(http, link)
             if not self._is_sweeping:
                 self._is_sweeping = True
                 self._loop.call_later(SWEEP_S, self._sweep, http)
@@ -155,10 +154,11 @@ class HttpServer:
         return False
 
     def _sweep(self, http: web.Server) -> None:
-        """End connections whose time is over."""
+        """End connections whose time is over. It begins with the first sweep that finds a connection."""
         self._forget(http)
+        now_s = self._loop.time()
         for protocol in http.connections:
-            is_late = self._deadlines_s.get(protocol, 0.0) < self._loop.time()
+            is_late = self._deadlines_s.setdefault(protocol, now_s + self._request_s) <= now_s
             if is_late and protocol not in self._lasting and protocol.transport is not None:
                 protocol.transport.abort()
         self._is_sweeping = bool(http.connections)

@@ -14,6 +14,7 @@ import pytest
 import redis
 from aiohttp import web
 
+from penstock.observe import http_server
 from penstock.observe.http_server import HttpServer
 from penstock.server.turns.turn import Turn
 from tests.support.certificates import Authority
@@ -93,6 +94,12 @@ def asked(port: int, path: str = "/", *headers: str) -> tuple[int, str]:
 def test_a_connection_is_ended_when_its_time_is_over(sent: bytes) -> None:
     with served(4, request_s=0.0) as port:
         assert everything(connected(port, sent)) == b""
+
+
+def test_a_sweep_ends_no_connection_that_has_just_come(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http_server, "SWEEP_S", 0.0)  # one in each turn of the loop, so also amid the accepting
+    with served(4) as port, begun(port):
+        assert [asked(port) for _ in range(20)] == [(200, "hello")] * 20
 
 
 def test_a_connection_carries_one_request() -> None:
