@@ -293,17 +293,14 @@ def seconds(server: Server, link: Link, case: Case) -> float:
     return (cpu_ns(server.pid) - was_ns) / 1e9
 
 
-def measure(servers: list[Server], group: Group, cases: Sequence[Case]) -> Iterator[tuple[str, list[float]]]:
-    """For each of some cases of a group the seconds of each server."""
-    with ExitStack() as stack:
-        links = [stack.enter_context(Link(server.port)) for server in servers]
-        for link in links:
-            link.ask(b"FLUSHALL")
-            fill(link, group.fill())
-        for case in cases:
-            yield case.title, [seconds(server, link, case) for server, link in zip(servers, links, strict=True)]
-        for link in links:
-            link.ask(b"FLUSHALL")
+def measure(server: Server, group: Group, cases: Sequence[Case]) -> list[float]:
+    """The seconds of some cases of a group. The next server is filled behind them: memory that lies idle costs more."""
+    with Link(server.port) as link:
+        link.ask(b"FLUSHALL")
+        fill(link, group.fill())
+        times = [seconds(server, link, case) for case in cases]
+        link.ask(b"FLUSHALL")
+    return times
 
 
 def named(text: str) -> tuple[str, Path]:
@@ -338,8 +335,9 @@ def main() -> int:
             for group in GROUPS:
                 cases = [case for case in group.cases if case.title.startswith(tuple(chosen.requests.split(",")))]
                 if cases and group.name.startswith(tuple(chosen.groups.split(","))):
-                    for title, times in measure(servers, group, cases):
-                        print(f"| {title} | {' | '.join(f'{time_s:.2f}' for time_s in times)} |", flush=True)
+                    columns = [measure(server, group, cases) for server in servers]
+                    for case, *times in zip(cases, *columns, strict=True):
+                        print(f"| {case.title} | {' | '.join(f'{time_s:.2f}' for time_s in times)} |", flush=True)
     except Absent as absence:
         sys.stderr.write(f"{absence}\n")
         return 2
