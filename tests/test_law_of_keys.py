@@ -19,7 +19,6 @@ from penstock.engine.cluster.hash_slots import slot_of
 from penstock.engine.engine import Engine
 from penstock.engine.memory.recency import uses_of
 from penstock.engine.session import Session
-from penstock.engine.table import key_specs
 from penstock.engine.table.row import Row
 from penstock.protocol.request_batch import batches_of
 from penstock.storage.streams.stream import Stream
@@ -185,7 +184,7 @@ def each_case(seed: int) -> Iterator[tuple[random.Random, Row, Door]]:
 
 
 def depends_on_options(row: Row) -> bool:
-    return "variable_flags" in row.keys or any(not spec.knows_places for spec in key_specs.parse(row.keys))
+    return any("variable_flags" in spec.flags or not spec.knows_places for spec in row.key_specs)
 
 
 # -- the law ----------------------------------------------------------------------------------------------------------
@@ -278,8 +277,8 @@ def is_refused(side: Side) -> bool:
 
 def test_a_command_whose_keys_stand_behind_a_word_finds_them_itself() -> None:
     """`keys=` has the word for COMMAND INFO only; without a function the keys would not be judged at all."""
-    behind_words = [row for row in rows_with_keys() if any(spec.keyword for spec in key_specs.parse(row.keys))]
-    varying = [row for row in rows_with_keys() if "variable_flags" in row.keys]
+    behind_words = [row for row in rows_with_keys() if any(spec.keyword for spec in row.key_specs)]
+    varying = [row for row in rows_with_keys() if any("variable_flags" in spec.flags for spec in row.key_specs)]
 
     assert [row.name for row in [*behind_words, *varying] if row.find_keys is None] == []
     assert {"XREADGROUP", "GEORADIUS", "MIGRATE", "PENSTOCK.POLICY"} <= {row.name for row in behind_words}

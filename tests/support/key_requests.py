@@ -136,4 +136,6 @@ def names_for(chance: random.Random, row: Row) -> tuple[str, ...]:
 def rows_with_keys() -> list[Row]:
     """Every command and subcommand that names keys."""
     every = [one for row in table().values() for one in (row, *row.subcommands.values())]
-    return [row for row in every if row.keys and "not_key" not in row.keys and not row.is_container]
+    return [
+        row for row in every if row.has_keys and all(spec.is_key for spec in row.key_specs) and not row.is_container
+    ]

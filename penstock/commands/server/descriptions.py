@@ -33,8 +33,7 @@ def names(words: Iterable[str], resp3: bool) -> bytes:
 
 def info(row: Row, resp3: bool) -> bytes:
     """The ten elements of COMMAND INFO for one command."""
-    specs = key_specs.parse(row.keys)
-    first, last, step = key_specs.fixed_range(specs)
+    first, last, step = key_specs.fixed_range(row.key_specs)
     subcommands = [info(subcommand, resp3) for subcommand in row.subcommands.values()]
     return reply.array(
         [
@@ -46,7 +45,7 @@ def info(row: Row, resp3: bool) -> bytes:
             reply.integer(step),
             names(["@" + category for category in categories(row)], resp3),
             reply.set_of([text(tip) for tip in row.declared.tips.split()], resp3),
-            reply.set_of([_key_spec(spec, resp3) for spec in specs], resp3),
+            reply.set_of([_key_spec(spec, resp3) for spec in row.key_specs], resp3),
             reply.array(subcommands) if subcommands else reply.set_of([], resp3),
         ]
     )

@@ -7,7 +7,6 @@ from penstock.commands.server import descriptions
 from penstock.engine import refusals
 from penstock.engine.context import Context
 from penstock.engine.matching import globs
-from penstock.engine.table import key_specs
 from penstock.engine.table.acl_categories import categories
 from penstock.engine.table.command_table import command
 from penstock.engine.table.row import Row
@@ -202,8 +201,11 @@ def _keys(ctx: Context, request: list[bytes]) -> list[tuple[bytes, list[str]]]:
         row = row.subcommands.get(request[1].upper())
     if row is None:
         raise ReplyError(b"ERR Invalid command specified")
-    if not key_specs.has_keys(row):
+    if not row.has_keys:
         raise ReplyError(b"ERR The command has no key arguments")
     if not row.fits(len(request)):
         raise ReplyError(b"ERR Invalid number of arguments specified for command")
-    return key_specs.keys_of(row, request)
+    places = row.key_places(request)
+    if not places and "no_mandatory_keys" not in row.flags:
+        raise ReplyError(b"ERR Invalid arguments specified for command")
+    return [(request[place.position], place.flags) for place in places]

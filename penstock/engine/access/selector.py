@@ -103,17 +103,17 @@ class Selector:
 
     def allows_anyhow(self, row: Row) -> bool:
         """Whether it allows a command whatever its arguments are."""
-        return (
-            row.name in self.allowed and (self.all_keys or not row.keys) and (self.all_channels or row.channels is None)
-        )
+        if row.name not in self.allowed or (row.has_keys and not self.all_keys):
+            return False
+        return self.all_channels or row.channels is None
 
     def denial(self, row: Row, request: list[bytes]) -> Denial | None:
         """Why it does not allow a request; None if it does. O(keys * patterns)."""
         if not self._allows_command(row, request):
             return Denial(Reason.COMMAND, 0)
-        if row.keys and not self.all_keys:
-            only = self._catalog.only_key(row)
-            for one in (only,) if only is not None else self._catalog.key_places(row, request):
+        if row.has_keys and not self.all_keys:
+            only = row.only_key
+            for one in (only,) if only is not None else row.key_places(request):
                 if not self.allows_key(request[one.position], one.reads, one.writes):
                     return Denial(Reason.KEY, one.position)
         channels = row.channels

@@ -6,8 +6,6 @@ from penstock.config.settings import Settings
 from penstock.engine.cluster.hash_slots import slot_of
 from penstock.engine.cluster.node import Node
 from penstock.engine.session import QueuedRequests, Session
-from penstock.engine.table import key_specs
-from penstock.engine.table.key_specs import KeySpec
 from penstock.engine.table.row import Row
 from penstock.errors import ReplyError
 
@@ -19,23 +17,19 @@ READ_ONLY: Final = b"CLUSTERDOWN The cluster is down and only accepts read comma
 
 
 class SlotRules:
-    """The rules of one server. `_specs` has the key specifications of the commands seen so far, by name."""
+    """The rules of one server."""
 
-    __slots__ = ("_settings", "_specs", "node")
+    __slots__ = ("_settings", "node")
 
     def __init__(self, settings: Settings, node: Node) -> None:
         self._settings = settings
-        self._specs: dict[str, list[KeySpec]] = {}
         self.node = node
 
     def slots(self, row: Row, request: list[bytes]) -> list[int]:
         """The slots of a request's keys, or of its shard channels, in their order."""
-        specs = self._specs.get(row.name)
-        if specs is None:
-            specs = self._specs[row.name] = key_specs.parse(row.keys)
         if _are_channels(row):
-            return [slot_of(request[at]) for at in specs[0].positions(request)]
-        return [slot_of(key) for key in key_specs.named_keys(row, specs, request)]
+            return [slot_of(request[at]) for at in row.key_specs[0].positions(request)]
+        return [slot_of(key) for key in row.keys_of(request)]
 
     def admit(self, session: Session, row: Row, request: list[bytes]) -> None:
         """Refuse a request, or the EXEC of requests, that this node may not serve."""
@@ -96,4 +90,4 @@ class SlotRules:
 
 def _are_channels(row: Row) -> bool:
     """Whether what has a slot are channels: SSUBSCRIBE, SPUBLISH. SUNSUBSCRIBE takes those of several slots."""
-    return row.channels is not None and bool(row.keys)
+    return row.channels is not None and bool(row.key_specs)

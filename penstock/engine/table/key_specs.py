@@ -19,8 +19,6 @@ from typing import Final
 
 from penstock.engine import arguments
 from penstock.engine.table.key_place import KeyPlace
-from penstock.engine.table.row import Row
-from penstock.errors import ReplyError
 
 HALF: Final = 2
 C_NUMBER: Final = re.compile(rb"[ \t-\r]*[+-]?[0-9]{1,100}")
@@ -62,6 +60,11 @@ class KeySpec:
         self.counted = keyword == "numkeys"
         if at and not self.counted:
             self.keyword = keyword
+
+    @property
+    def is_key(self) -> bool:
+        """Whether it is of keys: channels have some, too."""
+        return "not_key" not in self.flags
 
     @property
     def fixed(self) -> bool:
@@ -112,40 +115,22 @@ def fixed_range(specs: list[KeySpec]) -> tuple[int, int, int]:
     return first, last, step
 
 
-def has_keys(row: Row) -> bool:
-    """Whether any specification of the row is of keys (channels have some too: `not_key`)."""
-    return any("not_key" not in spec.flags for spec in parse(row.keys))
+def only_place(specs: list[KeySpec]) -> KeyPlace | None:
+    """The key of a command that has one, always at the same place and used in the same way; None for others."""
+    if len(specs) != 1 or not specs[0].fixed or specs[0].last or not specs[0].is_key:
+        return None
+    return KeyPlace(specs[0].index, specs[0].flags)
 
 
-def of_keys(row: Row) -> list[KeySpec]:
-    """The specifications of a row that are of keys."""
-    return [spec for spec in parse(row.keys) if "not_key" not in spec.flags]
+def places(specs: list[KeySpec], args: list[bytes], are_movable: bool) -> list[KeyPlace]:
+    """Where the keys of a request with right arity are; none where that is not known.
 
-
-def named_keys(row: Row, specs: list[KeySpec], args: list[bytes]) -> list[bytes]:
-    """The keys of a request with right arity; none where they are not known. `specs` are the row's."""
-    return [args[place.position] for place in places_of(row, specs, args)]
-
-
-def keys_of(row: Row, args: list[bytes]) -> list[tuple[bytes, list[str]]]:
-    """The keys of a request with right arity, each with its specification's flags.
-
-    Refused as COMMAND GETKEYS does where there are none and the command must have some.
+    are_movable: the command is declared with `movablekeys`.
     """
-    places = places_of(row, parse(row.keys), args)
-    if not places and "no_mandatory_keys" not in row.flags:
-        raise ReplyError(b"ERR Invalid arguments specified for command")
-    return [(args[place.position], place.flags) for place in places]
-
-
-def places_of(row: Row, specs: list[KeySpec], args: list[bytes]) -> list[KeyPlace]:
-    """Where the keys of a request with right arity are; none where that is not known. `specs` are the row's."""
-    if row.find_keys is not None:
-        return row.find_keys(args)
     try:
         return _all_places(specs, args, False)
     except ValueError:
-        if not row.keys_move or any(spec.counted and spec.step > 1 for spec in specs):  # MSETEX: one look
+        if not are_movable or any(spec.counted and spec.step > 1 for spec in specs):  # MSETEX: one look
             return []
     try:
         return _all_places(sorted(specs, key=_is_not_counted), args, True)
@@ -154,7 +139,7 @@ def places_of(row: Row, specs: list[KeySpec], args: list[bytes]) -> list[KeyPlac
 
 
 def _all_places(specs: list[KeySpec], args: list[bytes], is_lenient: bool) -> list[KeyPlace]:
-    """As `places_of`; ValueError if the request is malformed.
+    """As `places`; ValueError if the request is malformed.
 
     Redis looks a second time, leniently, and says nothing then of keys beside a bad number of keys (8.6.3): such a
     request is refused when it is run.
@@ -162,7 +147,7 @@ def _all_places(specs: list[KeySpec], args: list[bytes], is_lenient: bool) -> li
     found: list[KeyPlace] = []
     has_flags = not (is_lenient and any(spec.counted for spec in specs))
     for spec in specs:
-        if "not_key" not in spec.flags:
+        if spec.is_key:
             found += [KeyPlace(at, spec.flags if has_flags else []) for at in spec.positions(args, is_lenient)]
     return found
 

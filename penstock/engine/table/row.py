@@ -4,7 +4,8 @@ from collections.abc import Callable
 from typing import Final, NamedTuple, TypeAlias
 
 from penstock.engine.table import command_syntax as grammar
-from penstock.engine.table.key_place import KeyFinder
+from penstock.engine.table import key_specs
+from penstock.engine.table.key_place import KeyFinder, KeyPlace
 from penstock.protocol.request_batch import REQUESTS
 
 TRANSACTIONS: Final = "transactions"
@@ -89,9 +90,9 @@ class Row:
 
     __slots__ = (
         "arity", "batch_shape", "channels", "declared", "denyoom", "fast", "find_keys", "flags", "for_replicas",
-        "group", "guarded_by", "hidden", "hide", "is_container", "is_replicated", "keys", "keys_move", "label",
-        "least_words", "loading", "most_words", "name", "no_auth", "no_multi", "only_looks", "ordinary", "pubsub",
-        "runs_script", "spreads", "subcommands", "syntax", "title", "transactional", "write",
+        "group", "guarded_by", "has_keys", "hidden", "hide", "is_container", "is_replicated", "key_specs", "keys_move",
+        "label", "least_words", "loading", "most_words", "name", "no_auth", "no_multi", "only_key", "only_looks",
+        "ordinary", "pubsub", "runs_script", "spreads", "subcommands", "syntax", "title", "transactional", "write",
     )  # fmt: skip
 
     def __init__(self, declared: Declaration, is_container: bool) -> None:
@@ -103,8 +104,11 @@ class Row:
         self.syntax = declared.syntax
         self.group = group
         self.flags = frozenset(declared.flags.split())
-        self.keys = declared.keys
+        specs = key_specs.parse(declared.keys)
+        self.key_specs = specs
+        self.has_keys = any(spec.is_key for spec in specs)
         self.find_keys = declared.find_keys
+        self.only_key = None if declared.find_keys is not None else key_specs.only_place(specs)
         self.keys_move = "movablekeys" in self.flags  # other words of the request say where they are
         self.channels = Channels(declared.channels) if declared.channels else None
         self.hide = declared.hide
@@ -141,3 +145,13 @@ class Row:
     def fits(self, count: int) -> bool:
         """Whether a request of so many words has the right arity."""
         return self.least_words <= count <= self.most_words
+
+    def key_places(self, request: list[bytes]) -> list[KeyPlace]:
+        """Where the keys of a request with right arity are; none where its words do not say it (Redis 8.6.3)."""
+        if self.find_keys is not None:
+            return self.find_keys(request)
+        return key_specs.places(self.key_specs, request, self.keys_move)
+
+    def keys_of(self, request: list[bytes]) -> list[bytes]:
+        """The keys of a request with right arity; none where they are not known."""
+        return [request[place.position] for place in self.key_places(request)]

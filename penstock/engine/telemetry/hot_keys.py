@@ -5,7 +5,6 @@ from typing import Final
 
 from penstock.engine.cluster.hash_slots import slot_of
 from penstock.engine.memory.process_memory import CpuTimes
-from penstock.engine.table import key_specs
 from penstock.engine.table.row import Row
 
 MOST_KEYS: Final = 10_000  # counted at a time; beyond that the smaller half is forgotten
@@ -80,7 +79,7 @@ class HotKeys:
 
     def note(self, row: Row, request: list[bytes], usec: int, size: int) -> None:
         """A request took so long, and so many bytes with its reply."""
-        keys = key_specs.named_keys(row, key_specs.of_keys(row), request)
+        keys = row.keys_of(request)
         if not keys:
             return
         self.all_usec += usec

@@ -17,8 +17,6 @@ from penstock.engine.access.users import User
 from penstock.engine.pubsub.subscriptions import Outgoing
 from penstock.engine.session import Session
 from penstock.engine.state import RESTRICTED
-from penstock.engine.table import key_specs
-from penstock.engine.table.key_specs import KeySpec
 from penstock.engine.table.row import Row
 from penstock.engine.tracking.read_keys import ReadKeys
 from penstock.engine.tracking.tracking_options import NO_REDIRECT, TrackingOptions
@@ -54,12 +52,11 @@ class Tracking:
     A change costs O(1) without BCAST, else O(different lengths of prefixes).
     """
 
-    __slots__ = ("_by_id", "_for_itself", "_lengths", "_settings", "_specs", "due", "prefixes", "read", "sessions")
+    __slots__ = ("_by_id", "_for_itself", "_lengths", "_settings", "due", "prefixes", "read", "sessions")
 
     def __init__(self, settings: Settings, chance: random.Random, by_id: dict[int, Session]) -> None:
         self._settings = settings
         self._by_id = by_id
-        self._specs: dict[str, list[KeySpec]] = {}
         self.sessions: dict[Session, None] = {}
         self.read = ReadKeys(chance)
         self.prefixes: dict[bytes, Prefix] = {}
@@ -118,10 +115,7 @@ class Tracking:
         options = reader.tracking
         if options is None or not options.remembers or "readonly" not in row.flags or row.runs_script:
             return
-        specs = self._specs.get(row.name)
-        if specs is None:
-            specs = self._specs[row.name] = key_specs.of_keys(row)
-        for key in key_specs.named_keys(row, specs, request):
+        for key in row.keys_of(request):
             self.read.add(key, reader.id)
         self.drop_excess(reader, outgoing)
 
