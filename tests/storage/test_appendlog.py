@@ -90,6 +90,26 @@ def test_a_log_goes_on_where_it_ended(disk: MemoryDisk) -> None:
     assert second.total_size == 7
 
 
+def test_what_a_killed_process_wrote_is_safe_once_the_next_one_has_loaded_it(disk: MemoryDisk) -> None:
+    first = started(disk)
+    first.append(b"one")
+    first.write()
+
+    second = disk.restart()
+    started(second)
+
+    assert content(started(second.lose_power())) == b"one"
+
+
+def test_a_log_that_cannot_be_read_at_the_start_is_free_for_the_next_try(disk: MemoryDisk) -> None:
+    started(disk).close()
+    disk.failures["read"] = [errno.EIO]
+    with pytest.raises(OSError, match="Input/output error"):
+        opened(disk)
+
+    opened(disk).close()
+
+
 def test_two_servers_cannot_have_one_log(tmp_path: Path) -> None:
     log = started(SystemDisk(), str(tmp_path))
     with pytest.raises(UsageError, match="Another server is using the log in"):

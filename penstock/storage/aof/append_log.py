@@ -147,7 +147,11 @@ class AppendLog:
     # -- the start --------------------------------------------------------------------------------------------------
 
     def start(self) -> None:
-        """Open the last increment, or a new one, for writing; to be called after loading. OSError if that fails."""
+        """Open the last increment, or a new one, for writing; to be called after loading. OSError if that fails.
+
+        What was loaded is synced: an earlier process may have been killed before it did that. Without it, what clients
+        read now could be lost with the machine's power, and a rewrite would leave a file that is torn amid the log.
+        """
         directory = self.directory
         disk = directory.disk
         manifest = directory.manifest.copy()
@@ -156,6 +160,8 @@ class AppendLog:
             directory.create(manifest.base).close()
         if manifest.increments:
             self.file = disk.append_to(directory.path_of(manifest.increments[-1]))
+            self.file.sync()
+            disk.sync_directory(directory.path)
         else:
             manifest.increments.append(directory.next_increment())
             self.file = directory.create(manifest.increments[-1])

@@ -65,7 +65,7 @@ class LogDirectory:
             raise UsageError(f"Another server is using the log in {self.path}: stop it, or choose another dir.")
         try:
             self._find()
-        except UsageError:
+        except (OSError, UsageError):
             self.close()
             raise
 
