@@ -1,0 +1,51 @@
+"""`python -m tests.world`: worlds by their numbers."""
+
+import argparse
+import sys
+import time
+from collections import Counter
+from itertools import count
+
+from tests.world.world import World
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.world", description="Simulated worlds, each by its number.")
+    parser.add_argument("--seed", type=int, help="tell this one world's story")
+    parser.add_argument("--seeds", default="0-99", help="A-B: run these worlds (default: 0-99)")
+    parser.add_argument("--minutes", type=float, help="run worlds from the first seed on for so long")
+    chosen = parser.parse_args()
+    if chosen.seed is not None:
+        world = World(chosen.seed, is_told=True)
+        objections = world.run()
+        tell("\n".join(world.story.lines))
+        tell("\n".join(f"OBJECTION: {one}" for one in objections) or "no objection")
+        return 1 if objections else 0
+    first, _, last = chosen.seeds.partition("-")
+    seeds = count(int(first)) if chosen.minutes else range(int(first), int(last or first) + 1)
+    began_s = time.process_time()
+    figures: Counter[str] = Counter()
+    worlds = objected = 0
+    for seed in seeds:
+        world = World(seed)
+        objections = world.run()
+        worlds += 1
+        figures += world.figures()
+        if objections:
+            objected += 1
+            tell(f"seed {seed}: {len(objections)} objections; the first: {objections[0]}")
+        if chosen.minutes and time.process_time() - began_s > chosen.minutes * 60:
+            break
+    spent_s = time.process_time() - began_s
+    tell(f"{worlds} worlds in {spent_s:.1f} s of CPU: {objected} with objections")
+    tell(", ".join(f"{name} {number}" for name, number in sorted(figures.items())))
+    return 1 if objected else 0
+
+
+def tell(text: str) -> None:
+    sys.stdout.write(text + "\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

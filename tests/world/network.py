@@ -1,0 +1,235 @@
+"""A network: bytes arrive late and in pieces, a connection breaks at any moment, and a peer may read nothing."""
+
+import asyncio
+import random
+import socket
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
+
+from tests.world.loop import WorldLoop
+
+if TYPE_CHECKING:
+    from tests.world.process import Process
+
+HOST: Final = "127.0.0.1"
+TICK_S: Final = 1e-7  # from one piece to the next
+ROOM: Final = 100_000  # bytes that the network takes of a peer that does not read
+
+
+class Way:
+    """One direction of a connection: what is sent arrives in order, each piece after a time of its own."""
+
+    def __init__(self, network: "Network", arrived: Callable[[bytes], None]) -> None:
+        self._network = network
+        self._arrived = arrived
+        self._free_s = 0.0  # when the last piece arrives
+        self.is_stopped = False  # what arrives is kept until it is read
+        self.kept: list[bytes] = []
+
+    def send(self, data: bytes) -> None:
+        chance = self._network.chance
+        while data:
+            size = len(data) if chance.random() < 0.8 else chance.randrange(1, len(data) + 1)
+            self._later(data[:size])
+            data = data[size:]
+
+    def end(self, call: Callable[[], None]) -> None:
+        """Call a function behind everything that was sent."""
+        self._network.loop.call_at(self._arrival(), call)
+
+    def read_on(self) -> None:
+        """Read what was kept, and what comes."""
+        self.is_stopped = False
+        kept, self.kept = self.kept, []
+        for data in kept:
+            self._arrived(data)
+
+    def _later(self, data: bytes) -> None:
+        self._network.loop.call_at(self._arrival(), self._arrive, data)
+
+    def _arrival(self) -> float:
+        self._free_s = max(self._free_s + TICK_S, self._network.loop.time() + self._network.latency_s())
+        return self._free_s
+
+    def _arrive(self, data: bytes) -> None:
+        if self.is_stopped:
+            self.kept.append(data)
+        else:
+            self._arrived(data)
+
+
+class ServerTransport:
+    """The server's end, which its Connection writes to."""
+
+    def __init__(self, connected: "Connected", port: int) -> None:
+        self._connected = connected
+        self._port = port
+        self._sockets: tuple[socket.socket, socket.socket] | None = None
+        self.is_ended = False
+
+    def write(self, data: bytes) -> None:
+        if not self.is_ended:
+            self._connected.to_client(bytes(data))
+
+    def close(self) -> None:
+        self._connected.close_by_server()
+
+    abort = close
+
+    def is_closing(self) -> bool:
+        return self.is_ended
+
+    def get_extra_info(self, name: str, default: object = None) -> Any:
+        """The socket is a real one, so that the server may ask the system whether the peer is there."""
+        if name == "socket":
+            if self._sockets is None:
+                self._sockets = socket.socketpair()
+                if self._connected.is_known_to_be_gone:
+                    self._sockets[1].close()
+            return self._sockets[0]
+        return {"peername": (HOST, self._port), "sockname": (HOST, 6379)}.get(name, default)
+
+    def peer_is_gone(self) -> None:
+        """The system has learned it."""
+        if self._sockets is not None:
+            self._sockets[1].close()
+
+    def forget(self) -> None:
+        """Close the descriptors."""
+        if self._sockets is not None:
+            for one in self._sockets:
+                one.close()
+
+    def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
+        assert high == 0, "the connection wants to hear of every byte that waits"
+
+    def get_write_buffer_size(self) -> int:
+        return self._connected.unsent
+
+    def pause_reading(self) -> None:
+        self._connected.requests.is_stopped = True
+
+    def resume_reading(self) -> None:
+        self._connected.loop.call_soon(self._connected.requests.read_on)
+
+
+class Connected:
+    """A connection between a client and a process.
+
+    lost_at_s: when the server's system learned that the client is gone. The server reads that a little later, as its
+    loop does that has other sockets to read first.
+    """
+
+    def __init__(self, network: "Network", process: "Process", client: "ClientEnd", port: int) -> None:
+        self.network = network
+        self.loop = network.loop
+        self.process = process
+        self.client = client
+        self.transport = ServerTransport(self, port)
+        self.requests = Way(network, self._requests_arrive)
+        self.replies = Way(network, self._replies_arrive)
+        self.is_known_to_be_gone = False
+        self.lost_at_s = float("inf")
+        self.unsent = 0
+        self.protocol: Any = None
+
+    def open(self) -> None:
+        """At the server's system: the client's connection is accepted."""
+        self.process.connected[self] = None
+        self.process.guard(self._open)
+
+    def _open(self) -> None:
+        self.protocol = self.process.new_connection()
+        self.protocol.connection_made(self.transport)
+
+    # -- to the server ------------------------------------------------------------------------------------------------
+
+    def _requests_arrive(self, data: bytes) -> None:
+        if not self.transport.is_ended and self.protocol is not None:
+            self.process.guard(self.protocol.data_received, data)
+
+    def reset(self) -> None:
+        """The client is gone: the server's system hears of it, and its loop after that."""
+        self.client.is_open = False
+        self.loop.call_later(self.network.latency_s(), self._learn)
+
+    def _learn(self) -> None:
+        self.is_known_to_be_gone = True
+        self.lost_at_s = min(self.lost_at_s, self.loop.time())
+        self.transport.peer_is_gone()
+        self.loop.call_later(self.network.latency_s(), self._lose)
+
+    def _lose(self) -> None:
+        if not self.transport.is_ended:
+            self.transport.is_ended = True
+            self._end_at_server()
+
+    def _end_at_server(self) -> None:
+        if self.protocol is not None:
+            self.process.guard(self.protocol.connection_lost, None)
+        self.process.connected.pop(self, None)
+        self.loop.call_soon(self.transport.forget)
+
+    # -- to the client ------------------------------------------------------------------------------------------------
+
+    def to_client(self, data: bytes) -> None:
+        self.unsent += len(data)
+        self.replies.send(data)
+        if self.replies.is_stopped and self.unsent > ROOM and self.protocol is not None:
+            self.protocol.pause_writing()
+
+    def _replies_arrive(self, data: bytes) -> None:
+        was_over = self.unsent > ROOM
+        self.unsent -= len(data)
+        if was_over and self.unsent <= ROOM and not self.transport.is_ended:
+            self.process.guard(self.protocol.resume_writing)
+        if self.client.is_open and self.client.connected is self:
+            self.client.received(data)
+
+    def _end_at_client(self) -> None:
+        if self.client.connected is self:
+            self.client.ended()
+
+    def close_by_server(self) -> None:
+        """The server closes, or its process ends: the client reads what was sent, and then the end."""
+        if not self.transport.is_ended:
+            self.transport.is_ended = True
+            self.replies.end(self._end_at_client)
+            self.loop.call_soon(self._end_at_server)
+
+
+class ClientEnd:
+    """A client's end. `received` and `ended` are its own."""
+
+    def __init__(self) -> None:
+        self.is_open = False
+        self.connected: Connected | None = None
+
+    def received(self, data: bytes) -> None:
+        raise NotImplementedError
+
+    def ended(self) -> None:
+        raise NotImplementedError
+
+
+class Network:
+    """Connects clients with processes. `latency_s` is that of one piece."""
+
+    def __init__(self, loop: WorldLoop, chance: random.Random) -> None:
+        self.loop = loop
+        self.chance = chance
+        self.slowness_s = chance.choice((0.0005, 0.002, 0.01))
+        self._ports = 40_000
+
+    def latency_s(self) -> float:
+        return self.chance.expovariate(1 / self.slowness_s)
+
+    async def connect(self, process: "Process", client: ClientEnd) -> Connected:
+        """ConnectionRefusedError where the process is not alive by then."""
+        await asyncio.sleep(self.latency_s())
+        if not process.is_listening:
+            raise ConnectionRefusedError
+        self._ports += 1
+        connected = Connected(self, process, client, self._ports)
+        connected.open()
+        return connected

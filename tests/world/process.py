@@ -1,0 +1,165 @@
+"""A machine with a disk and a clock, and the server processes that live on it one after the other."""
+
+import asyncio
+import random
+import traceback
+from collections.abc import Callable
+from functools import partial
+from typing import Any, Final, cast
+
+from penstock.commands.registry import new_engine
+from penstock.config.settings import Settings
+from penstock.errors import UsageError
+from penstock.server.connections.connection import Connection
+from penstock.server.cron import Cron
+from penstock.server.server_log import ServerLog
+from penstock.server.turns.log_writer import AofWriter
+from penstock.server.turns.turn import Turn
+from tests.support.clock import NOW_MS
+from tests.world.disk import Killed, WorldDisk
+from tests.world.loop import ProcessLoop, WorldClock, WorldLoop
+from tests.world.machinery import WorldRewriteChild, WorldSaveChild, WorldThreads
+from tests.world.network import Connected
+from tests.world.story import Story
+
+ROOT: Final = "/tmp"  # in memory; the settings want a directory that exists
+FIRST_PID: Final = 1000
+
+
+class Process:
+    """One life of a server: the product's own code, from its connections to its log. UsageError if it cannot start."""
+
+    def __init__(self, machine: "Machine", directives: dict[str, str]) -> None:
+        self.machine = machine
+        self.disk = machine.disk
+        self.is_alive = True
+        self.is_listening = False
+        self.connected: dict[Connected, None] = {}
+        self.loop = ProcessLoop(machine.loop, self.guard)
+        self.settings = Settings()
+        for name, value in ({"dir": ROOT, "loglevel": "nothing"} | directives).items():
+            self.settings.read_line([name, value], set())
+        chance = random.Random(machine.chance.random())
+        self.engine = new_engine(self.settings, machine.clock, chance)
+        self.log_writer = AofWriter(
+            self.settings, self.engine, self._say, self.disk, WorldThreads(self), self._rewrite_child()
+        )
+        self.log_writer.snapshots.child = WorldSaveChild(self)
+        server_log = ServerLog(self.settings, machine.clock)
+        loop = cast(asyncio.AbstractEventLoop, self.loop)
+        self.turn = Turn(self.engine, self.log_writer, server_log, loop, self._shut_down)
+        self.log_writer.synced = partial(self.loop.call_soon_threadsafe, self.turn.look_after_log)
+        self.engine.loading = True
+        for _ in self.log_writer.loading():
+            pass
+        self.engine.loading = False
+        self._cron = Cron(self.turn)
+        self._cron.start()
+        self.is_listening = True
+
+    def _rewrite_child(self) -> WorldRewriteChild:
+        return WorldRewriteChild(self)
+
+    def _say(self, line: str) -> None:
+        self.machine.story.tell(self.machine.name, line)
+
+    def new_connection(self) -> Connection:
+        return Connection(self.turn)
+
+    def guard(self, call: Callable[..., object], *args: Any) -> None:
+        """Run what belongs to the process, if it is alive. It dies where its disk says so."""
+        if self.is_alive:
+            self.machine.guard(call, *args)
+
+    def end(self) -> None:
+        """As after SIGTERM."""
+        if self.is_alive:
+            self.guard(self._end)
+
+    def _shut_down(self) -> None:
+        """SHUTDOWN: at the end of what runs now."""
+        self.loop.call_soon(self._end)
+
+    def _end(self) -> None:
+        self.is_listening = False
+        self._cron.stop()
+        is_safe = self.turn.close()
+        for connection in list(self.turn.connections.values()):
+            connection.close()
+        self._say("ends" if is_safe else "ends: the log could not be written")
+        self.is_alive = False
+        self.machine.is_up = False
+
+
+class Machine:
+    """A machine: its disk and clock outlive processes. `boots` counts how often it has been switched on.
+
+    child_dies: how likely a child is killed. Delays are drawn for each thread's job and each child.
+    """
+
+    def __init__(self, name: str, loop: WorldLoop, chance: random.Random, story: Story, **directives: str) -> None:
+        self.name = name
+        self.loop = loop
+        self.chance = chance
+        self.story = story
+        self.directives = {key.replace("_", "-"): value for key, value in directives.items()}
+        self.clock = WorldClock(loop, NOW_MS)
+        self.disk = WorldDisk(chance)
+        self.boots = 1
+        self.child_dies = 0.0
+        self.is_up = False
+        self.is_healed = False  # nothing fails any more: a start must not fail
+        self.errors: list[str] = []  # exceptions that escaped the product
+        self._pids = FIRST_PID
+        self.on_end: Callable[[bool], None] = lambda loses_power: None
+        self.process: Process | None = None
+
+    def thread_s(self) -> float:
+        return self.chance.choice((0.001, 0.01, 0.1, 0.5, 1.5))
+
+    def child_s(self) -> float:
+        return self.chance.choice((0.05, 0.2, 1.0, 3.0))
+
+    def new_pid(self) -> int:
+        self._pids += 1
+        return self._pids
+
+    def start(self) -> bool:
+        """Start a process; whether it serves."""
+        assert not self.is_up, "one at a time"
+        try:
+            self.process = Process(self, self.directives)
+        except UsageError as problem:
+            self.story.tell(self.name, f"does not start: {problem}")
+            if self.is_healed:
+                self.errors.append(f"does not start: {problem}")
+            return False
+        except Killed:
+            self.crash(loses_power=False)
+            return False
+        self.is_up = True
+        self.story.tell(self.name, "serves")
+        return True
+
+    def crash(self, loses_power: bool) -> None:
+        """The process is killed, or the machine loses power. What the disk kept is there for the next one."""
+        self.story.tell(self.name, "loses power" if loses_power else "is killed")
+        self.on_end(loses_power)
+        process, self.is_up = self.process, False
+        self.disk = self.disk.as_left(loses_power)
+        self.boots += loses_power
+        if process is not None:
+            process.is_alive = process.is_listening = False
+            for connected in list(process.connected):
+                connected.close_by_server()
+
+    def guard(self, call: Callable[..., object], *args: Any) -> None:
+        """Run the product's code. An exception that escapes is noted: it must not end the process."""
+        try:
+            call(*args)
+        except Killed:
+            if self.is_up:
+                self.crash(loses_power=self.chance.random() < 0.5)
+        except Exception:
+            self.errors.append(traceback.format_exc())
+            self.story.tell(self.name, "an exception: " + traceback.format_exc().splitlines()[-1])

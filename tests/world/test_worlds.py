@@ -1,0 +1,30 @@
+"""Simulated worlds: a server under faults of disk, network, clock and processes, replayable by a number."""
+
+import pytest
+
+from tests.support.seeds import seeds
+from tests.world.world import World
+
+FOUND = {
+    280: "a file of the log that was loaded, was not synced, and was torn amid the log after a rewrite",
+    43: "what a killed process had confirmed was not synced by the next one",
+    648: "a log whose files could not be read at the start stayed locked",
+}
+
+
+@pytest.mark.parametrize("seed", seeds(60, 600))
+def test_no_judge_objects_to_a_world(seed: int) -> None:
+    assert World(seed).run() == []
+
+
+@pytest.mark.parametrize("seed", FOUND, ids=[str(seed) for seed in FOUND])
+def test_no_judge_objects_to_a_world_in_which_something_was_found(seed: int) -> None:
+    assert World(seed).run() == []
+
+
+def test_a_world_happens_again_by_its_number() -> None:
+    worlds = [World(7, is_told=True) for _ in range(2)]
+    for world in worlds:
+        world.run()
+
+    assert worlds[0].story.lines == worlds[1].story.lines

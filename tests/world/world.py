@@ -1,0 +1,207 @@
+"""One world: a server, its clients, a network, a disk and a clock, all of them made by one number."""
+
+import asyncio
+import random
+from collections import Counter as Counts
+from typing import Any, Final
+
+from penstock.config.settings import Settings
+from penstock.server.turns.log_writer import AofWriter
+from tests.support.deferred_log import DeferredThreads
+from tests.support.engines import make_engine
+from tests.world import faults, judges
+from tests.world.actors import (
+    GROUP,
+    QUEUE,
+    STREAM,
+    Actor,
+    Administrator,
+    Counter,
+    Journal,
+    Popper,
+    Producer,
+    Pusher,
+    Wanderer,
+    Worker,
+)  # fmt: skip
+from tests.world.client import Client, Lost
+from tests.world.loop import Stalled, WorldLoop
+from tests.world.network import Network
+from tests.world.process import ROOT, Machine
+from tests.world.story import Story
+
+KINDS: Final[tuple[type[Actor], ...]] = (
+    Producer, Producer, Worker, Worker, Pusher, Popper, Popper, Counter, Administrator, Wanderer,
+)  # fmt: skip
+POLICIES: Final = ("always", "always", "everysec", "no")
+RESTART_S: Final = (0.05, 0.5, 2.0)
+HEALS_S: Final = 120.0  # virtual: within it everything is answered again
+ANSWER_S: Final = 60.0
+
+
+class World:
+    """`run` lets the world happen, and returns the objections of its judges."""
+
+    def __init__(self, seed: int, is_told: bool = False, actors: int = 0, seconds: float = 0.0) -> None:
+        """actors, seconds: fewer, and shorter, than the seed says; 0: as it says."""
+        self.seed = seed
+        self.chance = chance = random.Random(seed)
+        self.loop = WorldLoop()
+        self.story = Story(self.loop, is_told)
+        self.network = Network(self.loop, chance)
+        self.policy = chance.choice(POLICIES)
+        lasts_s, steps = chance.choice((2.0, 10.0, 40.0)), chance.choice((20, 60, 300))
+        self.seconds = seconds or lasts_s
+        self.pause_s = lasts_s / steps  # of an actor, between two steps
+        self.machine = Machine(
+            "server", self.loop, chance, self.story, appendonly="yes", appendfsync=self.policy,
+            aof_use_rdb_preamble=chance.choice(("yes", "no")),
+            auto_aof_rewrite_min_size=chance.choice(("1mb", "2kb")),
+            aof_load_corrupt_tail_max_size="0" if self.policy == "always" else "1000000000",  # holes, where not synced
+        )  # fmt: skip
+        self.journal = Journal()
+        self.is_loaded = True
+        self.machine_ends: list[tuple[float, bool]] = []
+        self.disk_failures: list[float] = []
+        count = chance.randrange(3, len(KINDS) + 1)
+        kinds = chance.sample(KINDS, count)[: actors or count]
+        self.actors = [kind(self, self.machine, number) for number, kind in enumerate(kinds)]
+        self.faults = chance.sample(faults.ALL, chance.randrange(0, 5))
+        self.every_s = chance.choice((0.3, 2.0, 8.0))
+
+    def run(self) -> list[str]:
+        try:
+            return self.loop.run_until_complete(self._happen())
+        except Stalled:
+            return ["nothing is left that could happen, and something still waits"]
+        finally:
+            self.loop.close()
+
+    # -- what happens -------------------------------------------------------------------------------------------------
+
+    async def _happen(self) -> list[str]:
+        names = ", ".join(fault.__name__ for fault in self.faults)
+        self.story.tell("world", f"seed {self.seed}, appendfsync {self.policy}; faults: {names or 'none'}")
+        self.machine.on_end = self._note_end
+        self.machine.disk.on_failure = self._note_failure
+        self.machine.start()
+        supervisor = self.loop.create_task(self._supervise())
+        acting = [self.loop.create_task(actor.run()) for actor in self.actors]
+        failing = [self.loop.create_task(self._fail(fault)) for fault in self.faults]
+        await asyncio.sleep(self.seconds)
+        self.is_loaded = False
+        for task in failing:
+            task.cancel()
+        self._heal()
+        objections = await self._settle(acting)
+        if not objections:
+            try:
+                async with asyncio.timeout(ANSWER_S):
+                    objections = await self._judge()
+            except TimeoutError:
+                objections = ["the server does not answer, although nothing fails"]
+        supervisor.cancel()
+        if self.machine.is_up and self.machine.process is not None:
+            self.machine.process.end()
+        for task in [*failing, supervisor, *acting]:
+            task.cancel()
+        await asyncio.sleep(1)
+        return objections + self.machine.errors + self.loop.complaints
+
+    def _note_end(self, loses_power: bool) -> None:
+        self.machine_ends.append((self.loop.time(), loses_power))
+
+    def _note_failure(self) -> None:
+        self.disk_failures.append(self.loop.time())
+
+    def end_machine(self, loses_power: bool) -> None:
+        """The server's process is killed, or its machine loses power."""
+        self.machine.crash(loses_power)
+
+    async def _supervise(self) -> None:
+        """Start the server again wherever it has ended."""
+        while True:
+            await asyncio.sleep(self.chance.choice(RESTART_S))
+            if not self.machine.is_up:
+                self.machine.start()
+
+    async def _fail(self, fault: faults.Fault) -> None:
+        while True:
+            await asyncio.sleep(self.chance.expovariate(1 / self.every_s))
+            await fault(self)
+
+    def _heal(self) -> None:
+        self.story.tell("world", "nothing fails from here on")
+        self.machine.disk.heal()
+        self.machine.child_dies = 0.0
+        self.machine.is_healed = True
+        for actor in self.actors:
+            if actor.client.connected is not None:
+                actor.client.connected.replies.read_on()
+
+    async def _settle(self, acting: list[asyncio.Task[None]]) -> list[str]:
+        """Wait until each actor has ended its step."""
+        _, waiting = await asyncio.wait(acting, timeout=HEALS_S)
+        late = [actor.name for actor, task in zip(self.actors, acting, strict=True) if task in waiting]
+        broken = [task.exception() for task in acting if task not in waiting and task.exception() is not None]
+        return [f"{name} waits for a reply, although nothing fails" for name in late] + [repr(one) for one in broken]
+
+    # -- what is judged -----------------------------------------------------------------------------------------------
+
+    async def _judge(self) -> list[str]:
+        client = Client(self.network, self.machine)
+        await self._writable(client)
+        objections: list[str] = []
+        found = await self._ask(client, b"XRANGE", STREAM, b"-", b"+")
+        objections += judges.entries(self, [(entry_id, fields[1]) for entry_id, fields in found])
+        try:
+            pending = await self._ask(client, b"XPENDING", STREAM, GROUP, b"-", b"+", b"1000000")
+        except NoSuch:
+            pending = []
+        objections += judges.deliveries(self, [(one[0], one[1]) for one in pending])
+        objections += judges.elements(self, await self._ask(client, b"LRANGE", QUEUE, b"0", b"-1"))
+        objections += judges.counts(self, int(await self._ask(client, b"GET", b"count") or 0))
+        process = self.machine.process
+        assert process is not None and self.machine.is_up, "it answered just now"
+        return objections + self._loaded_beside_memory()
+
+    async def _writable(self, client: Client) -> None:
+        """Wait until the server takes writes."""
+        while True:
+            try:
+                await client.open()
+                if await client.ask(b"SET", b"judge", b"1") == b"OK":
+                    return
+            except Lost:
+                pass
+            await asyncio.sleep(0.5)
+
+    async def _ask(self, client: Client, *words: bytes) -> Any:
+        reply = await client.ask(*words)
+        if isinstance(reply, Exception):
+            raise NoSuch(str(reply))
+        return reply
+
+    def _loaded_beside_memory(self) -> list[str]:
+        process = self.machine.process
+        assert process is not None
+        settings = Settings()
+        settings.read_line(["dir", ROOT], set())
+        engine = make_engine(process.engine.clock, settings=settings)
+        said: list[str] = []
+        for _ in AofWriter(settings, engine, said.append, self.machine.disk.copied(), DeferredThreads()).loading():
+            pass
+        return judges.picture(self, process.engine, engine)
+
+    def figures(self) -> Counts[str]:
+        """How much happened."""
+        journal = self.journal
+        found = Counts({"virtual seconds": round(self.loop.time()), "ends of processes": len(self.machine_ends)})
+        for name in ("added", "acked", "pushed", "popped", "counted"):
+            for write in getattr(journal, name):
+                found[f"{name}: {write.outcome}"] += 1
+        return found
+
+
+class NoSuch(Exception):
+    """A judge's request was refused."""
