@@ -62,8 +62,8 @@ class World:
         self.log = UnitLog()
         self.clock = ManualClock(NOW_MS)
         self.engine = make_engine(self.clock, self.log, settings_with(**directives))
-        self.watcher = self.engine.connect("127.0.0.1:3", "127.0.0.1:2")
-        self.session = self.engine.connect("127.0.0.1:1", "127.0.0.1:2")
+        self.watcher = self.engine.server.connect("127.0.0.1:3", "127.0.0.1:2")
+        self.session = self.engine.server.connect("127.0.0.1:1", "127.0.0.1:2")
         for line in SETUP:
             self.engine.handle(self.watcher, [word.encode() for word in line.split()])
         self.session.resp = resp
@@ -89,19 +89,19 @@ class World:
                 self.release()
 
     def release(self) -> None:
-        if self.engine.paused_until_ms:
-            until_ms, self.engine.paused_until_ms = self.engine.paused_until_ms, 0
+        if self.engine.conditions.paused_until_ms:
+            until_ms, self.engine.conditions.paused_until_ms = self.engine.conditions.paused_until_ms, 0
             self.engine.unpause()
             self.collect()
-            self.engine.paused_until_ms = until_ms
+            self.engine.conditions.paused_until_ms = until_ms
         else:
             assert self.session.blocked is not None, "it waits"
-            self.engine.release(self.session.blocked, b"+released\r\n")
+            self.engine.waiting.release(self.session.blocked, b"+released\r\n")
         self.collect()
 
     def collect(self) -> None:
         """Replies that came late belong to the others; the rest was pushed."""
-        outgoing, self.engine.outgoing = self.engine.outgoing, []
+        outgoing, self.engine.clients.outgoing = self.engine.clients.outgoing, []
         for session, reply in outgoing:
             if session is self.session:
                 self.replies.append(reply)
@@ -185,11 +185,11 @@ def everybody_is_paused(world: World) -> None:
 
 
 def the_log_fails(world: World) -> None:
-    world.engine.trouble = MISCONF
+    world.engine.conditions.trouble = MISCONF
 
 
 def the_log_is_loaded(world: World) -> None:
-    world.engine.loading = True
+    world.engine.conditions.loading = True
 
 
 def a_password_is_wanted(world: World) -> None:
@@ -218,7 +218,7 @@ def a_script_is_busy(world: World) -> None:
     world.engine.scripts.use(world.slow)
     code = b"collectgarbage() for i = 1, 3 do redis.call('RPUSH', KEYS[1], i) end return 'over'"
     assert world.engine.handle(world.watcher, [b"EVAL", code, b"1", b"slow"]) == b""
-    assert world.engine.busy
+    assert world.engine.conditions.busy
 
 
 SITUATIONS = [
@@ -346,7 +346,7 @@ def test_a_pipeline_of_more_than_64_kib_is_answered_like_its_requests(door: Call
 
 def is_kept(engine: Engine, request: Request) -> bool:
     """Whether a request has a command and the right number of words, so that MULTI keeps it."""
-    row = engine.rows.get(request[0].upper())
+    row = engine.commands.rows.get(request[0].upper())
     if row is not None and row.subcommands and len(request) > 1:
         row = row.subcommands.get(request[1].upper())
     return row is not None and not row.is_container and row.fits(len(request)) and not row.no_multi
@@ -422,7 +422,7 @@ def test_the_logs_replay_comes_to_what_the_requests_came_to(seed: int) -> None:
         bytes_at_once(world, [request for request in story if request[0].upper() != b"XREADGROUP"], random.Random(seed))
         again = make_engine()
         told: list[str] = []
-        Replay(again, told.append).lines(world.log.units)
+        Replay(again.server, told.append).lines(world.log.units)
 
         assert told == []
         assert keyspace(again, KEPT) == keyspace(world.engine, KEPT), story

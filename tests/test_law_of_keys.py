@@ -63,8 +63,8 @@ class Side:
         self.engine: Engine = make_engine(
             ManualClock(NOW_MS), settings=settings_with(maxmemory_policy="allkeys-lru", **directives)
         )
-        self.admin: Session = self.engine.connect("127.0.0.1:1", "127.0.0.1:2")
-        self.user: Session = self.engine.connect("127.0.0.1:3", "127.0.0.1:2")
+        self.admin: Session = self.engine.server.connect("127.0.0.1:1", "127.0.0.1:2")
+        self.user: Session = self.engine.server.connect("127.0.0.1:3", "127.0.0.1:2")
         if directives:
             self.ask("CLUSTER ADDSLOTSRANGE 0 16383")
         kind = TYPES.get(row.group, "string")
@@ -72,7 +72,7 @@ class Side:
             self.ask(BY_TYPE[kind].format(key=key, text=text))
             for group in GROUPS if kind == "stream" else ():
                 self.ask(f"XGROUP CREATE {key} {group} 0")
-        self.engine.migrator = Target()
+        self.engine.waiting.migrator = Target()
         self.row = row
         self.replies: list[bytes] = []
         self.grant({"*": "~"})
@@ -93,9 +93,9 @@ class Side:
         while batches:
             batches = self.engine.handle_batches(self.user, batches, 1 << 30, self.replies, [])
             if self.user.blocked is not None:
-                self.engine.release(self.user.blocked, b"+released\r\n")
-            self.replies += [reply for session, reply in self.engine.outgoing if session is self.user]
-            self.engine.outgoing = []
+                self.engine.waiting.release(self.user.blocked, b"+released\r\n")
+            self.replies += [reply for session, reply in self.engine.clients.outgoing if session is self.user]
+            self.engine.clients.outgoing = []
 
     def pictures(self) -> dict[str, object]:
         """What each key has, without what changes by reading: groups by XREADGROUP, the count in a HyperLogLog."""
@@ -113,13 +113,13 @@ class Side:
         return found
 
     def forget_uses(self) -> None:
-        uses = uses_of(self.engine)
+        uses = uses_of(self.engine.server)
         assert uses is not None, "maxmemory-policy notes them"
         uses.by_key[0].clear()
 
     def used(self) -> set[str]:
         """The keys whose values were looked up or changed since then."""
-        uses = uses_of(self.engine)
+        uses = uses_of(self.engine.server)
         assert uses is not None, "maxmemory-policy notes them"
         return {key.decode() for key in uses.by_key[0]}
 

@@ -41,13 +41,13 @@ def test_every_request_gets_a_whole_reply(seed: int) -> None:
     for row in rows(engine):
         for request in (requests.valid(row), requests.broken_of(row), requests.broken_of(row), requests.valid(row)):
             answer = engine.handle(session, request)
-            engine.outgoing.clear()
+            engine.clients.outgoing.clear()
             assert b"internal error" not in answer.lower(), request
             replies_of(answer)
             if session.blocked is not None or session.queue is not None or session.closing or session.channels:
-                engine.disconnect(session)
-                session = engine.connect("127.0.0.1:1", "127.0.0.1:2")
-            engine.paused_until_ms = 0
+                engine.server.disconnect(session)
+                session = engine.server.connect("127.0.0.1:1", "127.0.0.1:2")
+            engine.conditions.paused_until_ms = 0
             session.is_silent, session.reply_skip = False, 0
 
 
@@ -82,8 +82,8 @@ def test_a_command_that_only_reads_logs_and_changes_nothing(seed: int) -> None:
                 assert (request, log.units) == (request, [])
                 assert keyspace(engine) == before, request
                 if session.blocked is not None:
-                    engine.disconnect(session)
-                    session = engine.connect()
+                    engine.server.disconnect(session)
+                    session = engine.server.connect()
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -101,11 +101,11 @@ def test_both_protocols_carry_the_same_data(seed: int) -> None:
             answers = plain.handle(old, request), typed.handle(new, request)
             if old.blocked is not None or new.blocked is not None:
                 assert (old.blocked is None) == (new.blocked is None), request
-                plain.disconnect(old)
-                typed.disconnect(new)
-                old, new = plain.connect(), typed.connect()
+                plain.server.disconnect(old)
+                typed.server.disconnect(new)
+                old, new = plain.server.connect(), typed.server.connect()
             old.resp, new.resp = 2, 3
-            plain.paused_until_ms = typed.paused_until_ms = 0
+            plain.conditions.paused_until_ms = typed.conditions.paused_until_ms = 0
             old.is_silent = new.is_silent = False
             old.reply_skip = new.reply_skip = 0
             assert flat(answers[0]) == flat(answers[1]), request

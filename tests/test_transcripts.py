@@ -95,7 +95,7 @@ def test_there_are_thirty_topics_or_more() -> None:
 def test_the_log_is_as_written_down() -> None:
     log = UnitLog()
     engine = make_engine(log=log)
-    session = engine.connect()
+    session = engine.server.connect()
     asked = ""
     for line in lines_of_the_log():
         if line.startswith("> "):

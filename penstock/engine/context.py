@@ -3,39 +3,70 @@
 from typing import TYPE_CHECKING, Final
 
 from penstock.engine import refusals
-from penstock.engine.effects import Effects, pack
+from penstock.engine.effects import pack
 from penstock.engine.session import Session
+from penstock.engine.state import REPLIES_WITHHELD
 from penstock.engine.table.row import Row
 from penstock.engine.waiting.blocked_request import BlockedRequest
 from penstock.protocol import reply
+from penstock.storage.key_table import KeyTable
 from penstock.storage.keyspace import Database, Value
+from penstock.storage.lazy_free import LARGEST_AT_ONCE, effort
 from penstock.storage.streams import ids
 from penstock.storage.streams.stream import Stream
 from penstock.storage.types.large_strings import LargeString
 
 if TYPE_CHECKING:
-    from penstock.engine.engine_state import EngineState
+    from penstock.engine.server_state import ServerState
 
 BLOCKED: Final = b"(nothing yet)"  # returned by a handler whose session was blocked; compared by identity
 
 
 class Context:
-    """One request in hand. The engine has one and aims it at each request in turn.
+    """One request in hand, and the doors to the parts of the server. The engine aims one at each request in turn.
 
-    Time is read once a request: `now_ms` stays the same through an EXEC.
+    The doors are filled once: a handler names a part, never the engine. Time is read once a request: `now_ms` stays the
+    same through an EXEC.
     """
 
     __slots__ = (
-        "_databases", "_id_reply", "_ms", "_seq", "args", "attempt", "db", "db_index", "dirty", "effects", "engine",
-        "now_ms", "now_us", "resp3", "row", "session", "text", "waits",
+        "_databases", "_id_reply", "_ms", "_seq", "access", "args", "attempt", "blocking", "chance", "clients", "clock",
+        "cluster", "commands", "compatibility", "conditions", "db", "db_index", "dirty", "effects", "form_limits",
+        "key_events", "keyspace", "lazy_free", "memory", "now_ms", "now_us", "persistence", "policies", "replication",
+        "resp3", "row", "runner", "scripts", "server", "session", "settings", "statistics", "subscriptions",
+        "telemetry", "text", "waiting", "waits",
     )  # fmt: skip
 
-    def __init__(self, engine: "EngineState", session: Session) -> None:
-        self.engine = engine
-        self.effects: Effects = engine.effects
+    def __init__(self, server: "ServerState", session: Session) -> None:
+        self.server = server  # for functions of the engine that work on all of it
+        self.settings = server.settings
+        self.keyspace = server.keyspace
+        self.effects = server.effects
+        self.statistics = server.statistics
+        self.blocking = server.blocking
+        self.clients = server.clients
+        self.key_events = server.key_events
+        self.conditions = server.conditions
+        self.access = server.access
+        self.chance = server.chance
+        self.clock = server.clock
+        self.cluster = server.cluster
+        self.commands = server.commands
+        self.compatibility = server.compatibility
+        self.form_limits = server.form_limits
+        self.lazy_free = server.lazy_free
+        self.memory = server.memory
+        self.persistence = server.persistence
+        self.policies = server.policies
+        self.replication = server.replication
+        self.runner = server.runner
+        self.scripts = server.scripts
+        self.subscriptions = server.subscriptions
+        self.telemetry = server.telemetry
+        self.waiting = server.waiting
         self.session = session
         self.db_index = 0
-        self._databases = engine.keyspace.databases
+        self._databases = server.keyspace.databases
         self.db: Database = self._databases[0]
         self.now_us = 0
         self.now_ms = 0
@@ -110,10 +141,10 @@ class Context:
         """As `value`, counted in INFO's keyspace_hits and keyspace_misses: for commands that only read."""
         value = self.value(key)
         if value is None:
-            self.engine.statistics.misses += 1
+            self.statistics.misses += 1
             self.event("m", b"keymiss", key)
         else:
-            self.engine.statistics.hits += 1
+            self.statistics.hits += 1
         return value
 
     def stream(self, key: bytes) -> Stream | None:
@@ -149,9 +180,8 @@ class Context:
 
     def remove(self, key: bytes) -> Value | None:
         """Take a key away for any reason: watchers and blocked readers learn of it."""
-        blocking = self.engine.blocking
-        if blocking.by_key:
-            blocking.settle(self.db_index, key)  # RENAME and MOVE put the value elsewhere
+        if self.blocking.by_key:
+            self.blocking.settle(self.db_index, key)  # RENAME and MOVE put the value elsewhere
         value = self.db.remove(key)
         if value is not None:
             self.touch(key)
@@ -163,8 +193,7 @@ class Context:
 
         Logged as `DEL key` (Redis 8.6.3).
         """
-        engine = self.engine
-        if self.session.privileged or engine.keeps_expired(self.now_ms):
+        if self.session.privileged or self.conditions.keeps_expired(self.now_ms):
             return not self.session.privileged  # invisible, but kept; a log's replay sees it until its DEL
         value = self.remove(key)
         self.log(b"DEL", key)
@@ -176,15 +205,15 @@ class Context:
 
         Not while they must stay. How many; there may be more. O(most), O(most * log n) with a scan.
         """
-        engine, effects = self.engine, self.effects
+        effects, blocking = self.effects, self.blocking
         keys = self.db.overdue(self.now_ms, most)
-        if engine.blocking.by_key:
+        if blocking.by_key:
             for key in keys:
-                engine.blocking.settle(self.db_index, key)
+                blocking.settle(self.db_index, key)
         expired = self.db.take_overdue(keys)
         if effects.log is not None:
             effects.add_units(self.db_index, [pack((b"DEL", key)) for key, _ in expired])
-        is_followed = engine.follows_changes or bool(engine.blocking.by_key)
+        is_followed = self.clients.follows_changes or bool(blocking.by_key)
         for key, value in expired:
             if is_followed:
                 self.touch(key)
@@ -194,12 +223,27 @@ class Context:
 
     def _end_expired(self, key: bytes, value: Value | None) -> None:
         """A key was removed because its time has passed."""
-        engine = self.engine
         if not isinstance(value, bytes):
-            engine.free_lazily(value)
-        if engine.notified:
+            self.free_lazily(value)
+        if self.key_events.letters:
             self.event("x", b"expired", key)
-        engine.statistics.expired += 1
+        self.statistics.expired += 1
+
+    def free_lazily(self, value: Value | KeyTable | None) -> None:
+        """A value, or all of a database, was deleted and is not referenced elsewhere: free it.
+
+        Bit by bit; at once where there is a limit of memory, for what is free is to be used, and while a log is loaded,
+        for no time is given to it then.
+        """
+        if value is not None and not self.memory.limit and not self.conditions.loading:
+            self.lazy_free.take(value)
+
+    def count_lazily_freed(self, value: Value | KeyTable | None) -> None:
+        """For INFO's lazyfreed_objects: what Redis would free in a thread of its own."""
+        if isinstance(value, KeyTable):
+            self.statistics.lazyfreed += len(value)
+        elif value is not None and effort(value) > LARGEST_AT_ONCE:
+            self.statistics.lazyfreed += 1
 
     # -- telling ----------------------------------------------------------------------------------------------------
 
@@ -219,20 +263,48 @@ class Context:
 
     def touch(self, key: bytes) -> None:
         """A key's value changed: WATCH makes transactions fail, clients that track it are notified (Redis 8.6.3)."""
-        if self.engine.follows_changes:
-            self.engine.note_change(self.session, self.db_index, key)
+        if self.clients.follows_changes:
+            self.clients.note_change(self.session, self.db_index, key)
 
     def signal(self, key: bytes) -> None:
         """Blocked readers of a key may have something now: they are served after the whole request."""
-        engine = self.engine
-        if engine.blocking.by_key:
-            engine.blocking.signal(self.db_index, key)
+        if self.blocking.by_key:
+            self.blocking.signal(self.db_index, key)
 
     def is_awaited(self, key: bytes) -> bool:
         """Whether a request is blocked at a key."""
-        return (self.db_index, key) in self.engine.blocking.by_key
+        return (self.db_index, key) in self.blocking.by_key
 
     def event(self, kind: str, name: bytes, key: bytes) -> None:
         """A keyspace event of one class letter: event("t", b"xadd", key)."""
-        if self.engine.notified:
-            self.engine.notify(self.db_index, kind, name, key)
+        if self.key_events.letters:
+            self.key_events.publish(self.db_index, kind, name, key)
+
+    def notify_flush(self, is_lazy: bool) -> bytes:
+        """A database was emptied: notify clients that track keys. Returns what is sent before the reply of the request.
+
+        is_lazy: by an asynchronous request, whose reply Redis does not send from another thread.
+        """
+        is_first = self.waits and not is_lazy and not self.session.state & REPLIES_WITHHELD
+        return self.clients.tracking.note_flush(self.session, is_first, self.clients.outgoing)
+
+    def notify_reload(self) -> None:
+        """All data were replaced: as after a flush, but the session itself is notified after its reply."""
+        self.clients.tracking.note_flush(self.session, False, self.clients.outgoing)
+
+    def show_to_monitors(self, row: Row, request: list[bytes]) -> None:
+        """MONITOR: a request of this session was run."""
+        self.clients.show_to_monitors(self.session, self.db_index, row, request, self.now_us)
+
+    def show_script(self) -> None:
+        """MONITOR: a request that runs a script is shown before the requests of the script (Redis 8.6.3)."""
+        if self.clients.monitors and not self.session.privileged:
+            assert self.row is not None, "a request that runs has a row"
+            self.show_to_monitors(self.row, self.args)
+
+    def close(self, session: Session) -> None:
+        """Close a connection; the one whose request is being run, when its reply has been sent."""
+        if session is self.session:
+            session.closing = True
+        else:
+            self.clients.to_close.append(session)

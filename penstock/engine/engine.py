@@ -5,6 +5,7 @@ user's own process.
 """
 
 import random
+from functools import partial
 from typing import Final
 
 from penstock.clock import Clock
@@ -12,7 +13,6 @@ from penstock.config.settings import Settings
 from penstock.engine import consumers, gate, key_expiry
 from penstock.engine.context import BLOCKED, Context
 from penstock.engine.effects import EffectLog
-from penstock.engine.engine_state import EngineState
 from penstock.engine.memory import recency
 from penstock.engine.memory.eviction import Evictor
 from penstock.engine.memory.memory_limit import MemoryLimit
@@ -20,6 +20,7 @@ from penstock.engine.policies import policy_tick
 from penstock.engine.scripting import late_script
 from penstock.engine.scripting.script_requests import ScriptRequests
 from penstock.engine.scripting.scripts import Scripts
+from penstock.engine.server_state import Runner, ServerState
 from penstock.engine.session import NO_CLIENT, QueuedRequests, Session
 from penstock.engine.state import (
     AT_END_OF_REQUEST,
@@ -57,15 +58,17 @@ FREED_AT_ONCE_US: Final = 2_000  # of what deleted values left: time budget for 
 FREED_EVERY_MS: Final = 10
 
 
-class Engine(EngineState):
-    """The table, the keyspace, the waiting sessions and the effects of one server.
+class Engine(Runner):
+    """Runs requests on a server's state, whose parts that it needs for each of them are its own attributes, too.
 
-    After every call of `handle` or `tick` the caller takes `outgoing` (replies for other sessions, in order)
-    and looks at `to_close`, `wanted_rewrite` and `wanted_shutdown`.
+    After every call of `handle` or `tick` the caller takes `clients.outgoing` (replies for other sessions, in order)
+    and looks at `clients.to_close`, `persistence.wanted_rewrite` and `persistence.wanted_shutdown`.
     """
 
     __slots__ = (
-        "_alone", "_runnable", "_slow", "batch_shapes", "began_us", "changed", "commands", "only_data",
+        "_alone", "_runnable", "_slow", "access", "batch_shapes", "began_us", "blocking", "changed", "clients", "clock",
+        "commands", "conditions", "effects", "keyspace", "lazy_free", "memory", "only_data", "persistence", "policies",
+        "replication", "scripts", "server", "settings", "statistics", "telemetry", "waiting",
     )  # fmt: skip
 
     def __init__(
@@ -77,26 +80,38 @@ class Engine(EngineState):
         keyspace: Keyspace | None = None,
         log: EffectLog | None = None,
     ) -> None:
+        super().__init__(clock)
         self.commands = commands
-        self._runnable = self.commands.runnable
-        self.batch_shapes = self.commands.batch_shapes
-        super().__init__(settings, clock, chance, {**commands.rows}, commands.catalog, keyspace, log)
-        self._slow = SlowRequests(settings, self.slow_log, self.latency, self.statistics)
+        self._runnable = commands.runnable
+        self.batch_shapes = commands.batch_shapes
+        self.settings = settings
+        self.clock = clock
+        self.server = server = ServerState(settings, clock, chance, self, commands, commands.catalog, keyspace, log)
+        self.conditions = server.conditions
+        self.clients = server.clients
+        self.access = server.access
+        self.keyspace = server.keyspace
+        self.lazy_free = server.lazy_free
+        self.policies = server.policies
+        self.blocking = server.blocking
+        self.waiting = server.waiting
+        self.statistics = server.statistics
+        self.telemetry = server.telemetry
+        self.effects = server.effects
+        self.persistence = server.persistence
+        self.replication = server.replication
+        self._slow = SlowRequests(settings, self.telemetry.slow_log, self.telemetry.latency, self.statistics)
         self.only_data = False  # whether the last handle_batches met requests only that touch data
         self.changed = False  # whether the last request changed something that was logged
         self.began_us = 0  # when the last handle_batches began
         self._alone = one([])  # the request that `run` was given last
-        self.context = Context(self, Session(0))
-        self.scripts = Scripts(self, ScriptRequests(self))
-        self.memory = MemoryLimit(settings, clock, self.statistics, Evictor(self).evict, self._limit_memory)
-        settings.watch("maxmemory-policy", self._choose_context)
-        self._choose_context()
-
-    def _limit_memory(self, holds: bool) -> None:
-        self.set_state(MEMORY_LIMITED, holds)
-
-    def _choose_context(self) -> None:
-        recency.choose_context(self)
+        self.memory = server.memory = MemoryLimit(
+            settings, clock, server.statistics, Evictor(server).evict, partial(server.conditions.set, MEMORY_LIMITED)
+        )
+        self.scripts = server.scripts = Scripts(server, ScriptRequests(server))
+        server.context = Context(server, Session(0))
+        settings.watch("maxmemory-policy", partial(recency.choose_context, server))
+        recency.choose_context(server)
 
     # -- requests ---------------------------------------------------------------------------------------------------
 
@@ -124,7 +139,7 @@ class Engine(EngineState):
         than `most_bytes` of replies, and once `most_us` are over. `only_data` says afterwards whether all of them
         touched data only. is_locked: a script that takes long is held still meanwhile.
         """
-        if self.state & BUSY and not is_locked:
+        if self.conditions.bits & BUSY and not is_locked:
             with self.scripts.calls.lock:
                 return self.handle_batches(session, batches, most_bytes, replies, logged, most_us, is_locked=True)
         self.only_data = True
@@ -164,13 +179,13 @@ class Engine(EngineState):
 
         together: whether it may be more than one. Replies and `logged` as in `handle_batches`.
         """
-        ctx, effects = self.context, self.effects
+        ctx, effects = self.server.context, self.effects
         ctx.begin(session, began_us)
         session.last_ms = ctx.now_ms
         first, units = len(replies), effects.units
         row = self._runnable.get(batch.prefix[0])
         done = 0
-        if session.state | self.state or row is None or not row.least_words <= batch.width <= row.most_words:
+        if session.state | self.conditions.bits or row is None or not row.least_words <= batch.width <= row.most_words:
             if row is not None and self._may_run(session, row, batch, at):
                 together = together and self._is_judged_once(session, row, batch, at)
             else:
@@ -179,7 +194,7 @@ class Engine(EngineState):
         if row is not None:
             session.last_command = row.title
             done = self._execute(ctx, row, batch, at, together, began_us, replies)
-            if (effects.line or self.blocking.ready or effects.is_one_unit) and not self.state & BUSY:
+            if (effects.line or self.blocking.ready or effects.is_one_unit) and not self.conditions.bits & BUSY:
                 if effects.line or effects.is_one_unit:
                     effects.end_unit()
                 if self.blocking.ready:
@@ -200,14 +215,18 @@ class Engine(EngineState):
     def _must_stop(self, session: Session) -> bool:
         """Whether the caller must look at what the last request left before the session's next one is handled."""
         return bool(
-            self.outgoing or session.blocked is not None or session.closing or self.to_close or self.wanted_shutdown
+            self.clients.outgoing
+            or session.blocked is not None
+            or session.closing
+            or self.clients.to_close
+            or self.persistence.wanted_shutdown
         )
 
     def _may_run(self, session: Session, row: Command, batch: RequestBatch, at: int) -> bool:
         """Whether the bits that are set let a request run: memory has room again, or its user may run it."""
         if not row.fits(batch.width):
             return False
-        state = session.state | self.state
+        state = session.state | self.conditions.bits
         if state == MEMORY_LIMITED:
             return self.memory.has_room()
         return state == RESTRICTED and session.user.denial(row, batch.request(at)) is None
@@ -261,18 +280,18 @@ class Engine(EngineState):
             if not is_blocked:
                 usec = ended_us - began_us
                 if usec < 0 or usec >= self._slow.from_us:
-                    usec = clock_following.settled(self, usec)
+                    usec = clock_following.settled(self.server, usec)
                 if ctx.attempt is None:
                     session.handled += 1
                 self.statistics.ran(row, usec, failure, is_counted)
                 if usec >= self._slow.from_us:
                     self._slow.note(ctx.session, ctx.now_us, row, request, usec)
-            if self.state & NOTED:
+            if self.conditions.bits & NOTED:
                 self._note_request(ctx, row, request, is_blocked)
-                if self.state & MEASURED and not is_blocked:
+                if self.conditions.bits & MEASURED and not is_blocked:
                     self._note_hot_keys(ctx, row, request, ended_us - began_us, len(answer))
             at += 1
-            if at == stop or self.blocking.ready or self.outgoing or ended_us - first_us > TOGETHER_US:
+            if at == stop or self.blocking.ready or self.clients.outgoing or ended_us - first_us > TOGETHER_US:
                 return at - first
             size += len(answer)
             if size > REPLY_BYTES:
@@ -309,7 +328,7 @@ class Engine(EngineState):
 
     def run_queue(self, ctx: Context, queue: QueuedRequests, replies: list[bytes]) -> QueuedRequests:
         self.effects.is_one_unit = True
-        together = not self.state & SEEN
+        together = not self.conditions.bits & SEEN
         began_us = self.now_us()
         for place, (row, batch) in enumerate(queue):
             if not row.ordinary:
@@ -330,7 +349,7 @@ class Engine(EngineState):
                 began_us = self.ended_us
                 takes_batch = takes_batch and done > 1
                 at += done
-                if self.state & BUSY:
+                if self.conditions.bits & BUSY:
                     return queue[place + 1 :]
         return []
 
@@ -345,7 +364,7 @@ class Engine(EngineState):
 
         Otherwise how many requests are done with: refused, queued for EXEC, or held back by a pause.
         """
-        state = session.state | self.state
+        state = session.state | self.conditions.bits
         try:
             # Where nothing but a transaction stands in the way, a command that may be in one is asked no more.
             if state != IN_MULTI or row is None or row.no_multi or not row.fits(batch.width):
@@ -355,8 +374,8 @@ class Engine(EngineState):
                     row = self.commands.named(request)
                 session.last_command = row.title
                 row = with_arity(row, request)
-                gate.admit(self, session, row, request)
-                if self.state & PAUSED and pausing.postpone(self, session, row, request):
+                gate.admit(self.server, session, row, request)
+                if self.conditions.bits & PAUSED and pausing.postpone(self.server, session, row, request):
                     self.only_data = False
                     return None, 1
             queue = session.queue
@@ -364,7 +383,7 @@ class Engine(EngineState):
                 return row, 0
         except ReplyError as refusal:
             if row is not None and row.name == "EXEC":
-                refusal = gate.abort(self, session, refusal)
+                refusal = gate.abort(self.server, session, refusal)
             elif session.queue is not None:
                 session.queue_failed = True
             self.statistics.reject(row, refusal.text)
@@ -375,7 +394,7 @@ class Engine(EngineState):
             return None, 1
         # The gate decides once for all requests of a batch, unless memory runs short between two of them, or they have
         # different keys, of which the user may use some.
-        is_judged_once = not self.state and self._is_judged_once(session, row, batch, at)
+        is_judged_once = not self.conditions.bits and self._is_judged_once(session, row, batch, at)
         left = batch.after(at) if is_judged_once else batch.part(at, at + 1)
         if not session.queue_failed and not session.watch_broken:  # else EXEC runs nothing (Redis 8.6.3)
             session.enqueue(row, left)
@@ -387,17 +406,7 @@ class Engine(EngineState):
         self.ended_us = self.now_us()
         return None, left.count
 
-    def named_row(self, request: list[bytes]) -> Row:
-        return self.commands.named(request)
-
-    def row_of(self, request: list[bytes]) -> Row:
-        return self.commands.fitting(request)
-
-    def logged_row(self, request: list[bytes]) -> Row:
-        return self.commands.logged(request)
-
     def ran_late(self, ctx: Context, row: Row, request: list[bytes], began_us: int, refusal: ReplyError | None) -> None:
-        """A request that took long in another thread is over, and counted as `run` counts; began_us is monotonic."""
         usec = self.clock.monotonic_us() - began_us
         if refusal is None:
             self.statistics.ran(row, usec, None)
@@ -405,8 +414,8 @@ class Engine(EngineState):
             self.statistics.ran(row, usec, refusal.text, refusal.is_counted)
         if usec >= self._slow.from_us:
             self._slow.note(ctx.session, ctx.now_us, row, request, usec)
-        if self.monitors and row.name == "EXEC":
-            self.show_to_monitors(ctx, row, request)
+        if self.clients.monitors and row.name == "EXEC":
+            ctx.show_to_monitors(row, request)
 
     def replay(self, ctx: Context, requests: list[list[bytes]], at: int) -> tuple[int, bytes]:
         request = requests[at]
@@ -424,26 +433,27 @@ class Engine(EngineState):
         What runs a script shows itself, before the requests of the script (commands/scripting).
         """
         is_late = is_blocked and row.name == "EXEC"  # it is shown when it is over
-        if self.state & MONITORED and ctx.attempt is None and not is_late and not row.runs_script:
-            self.show_to_monitors(ctx, row, request)
-        if self.state & TRACKED:
-            self.tracking.note_read(ctx.session, row, request, self.outgoing)
+        if self.conditions.bits & MONITORED and ctx.attempt is None and not is_late and not row.runs_script:
+            ctx.show_to_monitors(row, request)
+        if self.conditions.bits & TRACKED:
+            self.clients.tracking.note_read(ctx.session, row, request, self.clients.outgoing)
             if ctx.waits and not is_blocked:
-                self.tracking.end_request(self.outgoing)
+                self.clients.tracking.end_request(self.clients.outgoing)
 
     def _note_hot_keys(self, ctx: Context, row: Row, request: list[bytes], usec: int, reply_bytes: int) -> None:
         """HOTKEYS collects what the keys of a request took. A script counts as a whole, by the keys that it names."""
-        if self.hot_keys is None or not self.hot_keys.is_active(ctx.now_ms):
-            self.collect_hot_keys(self.hot_keys)
+        hot_keys = self.telemetry.hot_keys
+        if hot_keys is None or not hot_keys.is_active(ctx.now_ms):
+            self.telemetry.collect_hot_keys(hot_keys)
         elif ctx.session.asks_for is None:
-            self.hot_keys.note(row, request, usec, len(reply.bulks(request)) + reply_bytes)
+            hot_keys.note(row, request, usec, len(reply.bulks(request)) + reply_bytes)
 
     def _end_request(self, session: Session, row: Row | None, replies: list[bytes], first: int) -> None:
         """A request of a session was run, refused, queued or blocked; its replies begin at a place."""
         if row is not None:
             self._end_caching(session, row)
         if session.state & REPLIES_WITHHELD:
-            self._withhold(session, replies, first)
+            self.clients.withhold(session, replies, first)
         elif not self.only_data and len(replies) > first and not replies[-1]:
             replies.pop()
 
@@ -456,13 +466,9 @@ class Engine(EngineState):
         if is_over and session.state & CACHING_CHOSEN and (row is None or not row.name.startswith("CLIENT|")):
             session.choose_caching(False)
 
-    def _withhold(self, session: Session, replies: list[bytes], first: int) -> None:
-        """Take back the replies from a place on that CLIENT REPLY OFF or SKIP withholds."""
-        replies[first:] = [wanted for answer in replies[first:] if (wanted := self.as_client_wants(session, answer))]
-
     def unpause(self) -> None:
         """CLIENT UNPAUSE, or the time is over: what was held back is run in the order in which it came."""
-        for blocked in pausing.end(self):
+        for blocked in pausing.end(self.server):
             if pausing.is_held(blocked) and blocked.session.has_client():
                 blocked.session.blocked = None
                 self._take_up(blocked.session, blocked.args)
@@ -471,16 +477,16 @@ class Engine(EngineState):
 
     def _take_up(self, session: Session, request: list[bytes]) -> None:
         """Run a request that was held back."""
-        at = len(self.outgoing)  # the reply stands before messages that the session sends to itself
+        at = len(self.clients.outgoing)  # the reply stands before messages that the session sends to itself
         answer = self.handle(session, request)
         if session.blocked is None:
-            self.outgoing.insert(at, (session, answer))
+            self.clients.outgoing.insert(at, (session, answer))
 
     # -- waiting ----------------------------------------------------------------------------------------------------
 
     def make_consumer(self, db_index: int, key: bytes, group: bytes, name: bytes, now_us: int) -> None:
         """A consumer that was deleted while a reader of it is blocked exists again from the next event on."""
-        ctx = self.context
+        ctx = self.server.context
         ctx.begin(NO_CLIENT, now_us)
         ctx.select(db_index)
         stream = ctx.stream(key)
@@ -494,7 +500,7 @@ class Engine(EngineState):
 
         A client that has gone stays blocked: what it sent after that is not handled before the loop reports its end.
         """
-        ctx = self.context
+        ctx = self.server.context
         session = blocked.session
         if self.blocking.may_take(blocked) and not session.has_client():
             self.blocking.forget(blocked)
@@ -502,7 +508,7 @@ class Engine(EngineState):
         ctx.begin(session, now_us)
         ctx.select(blocked.db_index)
         ctx.attempt = blocked
-        at = len(self.outgoing)  # before what the session hears of its own doing
+        at = len(self.clients.outgoing)  # before what the session hears of its own doing
         try:
             if session.state & RESTRICTED:
                 self.access.admit(session, blocked.row, blocked.args)
@@ -515,12 +521,12 @@ class Engine(EngineState):
         self.effects.end_unit()
         if answer is BLOCKED:
             return False
-        self.release(blocked, answer, at)
+        self.waiting.release(blocked, answer, at)
         return True
 
     def _serve(self, now_us: int) -> None:
         """Serve the blocked readers of every key that became ready, until no key is."""
-        if self.writes_paused(now_us // 1000):
+        if self.conditions.writes_paused(now_us // 1000):
             return  # tick comes back to it
         most = SERVED_AT_ONCE
         while self.blocking.ready:
@@ -531,8 +537,8 @@ class Engine(EngineState):
 
     def end_turn(self) -> None:
         """All that has come is handled: notify clients of what has changed in this turn (CLIENT TRACKING)."""
-        if self.tracking.due and not self.busy:
-            self.tracking.end_turn(self.outgoing)
+        if self.clients.tracking.due and not self.conditions.busy:
+            self.clients.tracking.end_turn(self.clients.outgoing)
 
     def serve_ready(self, now_us: int) -> None:
         if self.blocking.ready:
@@ -540,7 +546,7 @@ class Engine(EngineState):
 
     def finish_script(self) -> None:
         """A script that took long is over: the script runner has its caller call this."""
-        late_script.finish(self)
+        late_script.finish(self.server)
 
     def _free_remains(self) -> None:
         until_us = self.clock.monotonic_us() + FREED_AT_ONCE_US
@@ -548,46 +554,46 @@ class Engine(EngineState):
             self.lazy_free.free_lazily()
 
     def tick(self) -> None:
-        if self.busy:
+        if self.conditions.busy:
             return
-        clock_following.follow(self)
+        clock_following.follow(self.server)
         now_us = self.clock.now_us()
         now_ms = now_us // 1000
-        if self.paused_until_ms and now_ms >= self.paused_until_ms:
+        if self.conditions.paused_until_ms and now_ms >= self.conditions.paused_until_ms:
             self.unpause()
-        self.settle_syncs()
+        self.waiting.settle_syncs()
         self.statistics.sample(self.clock.monotonic_us() // 1000)
         for blocked in self.blocking.overdue(now_ms):
-            self.note_waited(blocked)
-            self.release(blocked, blocked.timeout_reply)
+            self.waiting.note_waited(blocked)
+            self.waiting.release(blocked, blocked.timeout_reply)
         self.blocking.signal_claimable(now_ms)
         if self.policies.used:
-            policy_tick.run(self, now_us)
+            policy_tick.run(self.server, now_us)
         self.keyspace.drop_idle_orders(now_ms)
-        self.tracking.drop_excess(NO_CLIENT, self.outgoing)
+        self.clients.tracking.drop_excess(NO_CLIENT, self.clients.outgoing)
         if self.lazy_free.parts:
             self._free_remains()
         if self.memory.is_due:
-            gate.evict_due(self, now_us)
-        self.expiry_is_behind = False
-        if self.active_expiry and not self.loading and not self.keeps_expired(now_ms):
-            key_expiry.expire_overdue(self, now_us)
+            gate.evict_due(self.server, now_us)
+        self.server.expiry_is_behind = False
+        if self.conditions.active_expiry and not self.conditions.loading and not self.conditions.keeps_expired(now_ms):
+            key_expiry.expire_overdue(self.server, now_us)
         self.blocking.take_up_later()
         if self.blocking.ready:
             self._serve(now_us)
 
     def next_wakeup_ms(self) -> int:
-        if self.busy:
+        if self.conditions.busy:
             return 0
-        waiter_ms, pause_ms = self.blocking.next_ms(), self.paused_until_ms
+        waiter_ms, pause_ms = self.blocking.next_ms(), self.conditions.paused_until_ms
         due_ms = min(waiter_ms, pause_ms) if waiter_ms and pause_ms else waiter_ms or pause_ms
-        if self.lazy_free.parts or (self.memory.is_due and not self.loading):
+        if self.lazy_free.parts or (self.memory.is_due and not self.conditions.loading):
             freeing_ms = self.clock.now_us() // 1000 + FREED_EVERY_MS
             due_ms = min(due_ms, freeing_ms) if due_ms else freeing_ms
-        if self.expiry_is_behind:
+        if self.server.expiry_is_behind:
             expiry_ms = self.clock.now_us() // 1000 + key_expiry.EXPIRED_EVERY_MS
             due_ms = min(due_ms, expiry_ms) if due_ms else expiry_ms
         if self.policies.used:
-            due_ms = min(due_ms or NEVER, policy_tick.next_ms(self, self.clock.now_us() // 1000))
+            due_ms = min(due_ms or NEVER, policy_tick.next_ms(self.server, self.clock.now_us() // 1000))
             return 0 if due_ms == NEVER else due_ms
         return due_ms

@@ -34,7 +34,7 @@ def expire_fields(ctx: Context, key: bytes, found: Hash, most: int) -> int:
         ctx.log(b"HDEL", key, *overdue[start : start + FIELDS_A_LINE])
     notify_changed(ctx, key, found, b"hexpired", 0)
     remove_if_empty(ctx, key, found)
-    ctx.engine.statistics.expired_subkeys += len(overdue)
+    ctx.statistics.expired_subkeys += len(overdue)
     return len(overdue)
 
 
@@ -46,6 +46,6 @@ def expire_overdue(ctx: Context) -> None:
         found = ctx.db.values[key]
         assert isinstance(found, Hash), "only hashes have fields"
         count = expire_fields(ctx, key, found, left)
-        ctx.engine.statistics.expired_subkeys_active += count
+        ctx.statistics.expired_subkeys_active += count
         left -= count
         ctx.effects.end_unit()

@@ -4,7 +4,7 @@ from typing import Final
 
 from penstock.engine import field_expiry
 from penstock.engine.context import Context
-from penstock.engine.engine_state import EngineState
+from penstock.engine.server_state import ServerState
 from penstock.engine.session import NO_CLIENT
 
 EXPIRED_A_TICK: Final = 3000  # keys removed by one tick at most
@@ -14,44 +14,44 @@ EXPIRED_EVERY_MS: Final = 5  # while more is overdue than one tick removes
 LOOKED_AT: Final = 50  # keys between two looks at the clock
 
 
-def expire_overdue(engine: EngineState, now_us: int) -> None:
+def expire_overdue(server: ServerState, now_us: int) -> None:
     """Remove overdue keys of all databases, each logged as a unit of its own, then overdue fields.
 
     What is left, by count or by time, is the next tick's, which comes soon (`expiry_is_behind`).
     """
-    ctx = engine.context
+    ctx = server.context
     ctx.begin(NO_CLIENT, now_us)
-    began_us = engine.clock.monotonic_us()
+    began_us = server.clock.monotonic_us()
     left = EXPIRED_A_TICK
-    for db_index, db in enumerate(engine.keyspace.databases):
+    for db_index, db in enumerate(server.keyspace.databases):
         if db.expiries.first_ms() < ctx.now_ms:
             ctx.select(db_index)
             left = _expire_keys(ctx, left, began_us + MOST_US)
             if db.expiries.first_ms() < ctx.now_ms:
-                engine.expiry_is_behind = True
+                server.expiry_is_behind = True
         if db.fields_due.first_ms() < ctx.now_ms:
             ctx.select(db_index)
             field_expiry.expire_overdue(ctx)
             if db.fields_due.first_ms() < ctx.now_ms:
-                engine.expiry_is_behind = True
+                server.expiry_is_behind = True
     if left < EXPIRED_A_TICK:
-        engine.statistics.expiry_usec += engine.clock.monotonic_us() - began_us
-    engine.note_delay(b"expire-cycle", began_us)
+        server.statistics.expiry_usec += server.clock.monotonic_us() - began_us
+    server.telemetry.note_delay(b"expire-cycle", began_us)
 
 
 def _expire_keys(ctx: Context, most: int, until_us: int) -> int:
     """Remove at most so many overdue keys of the context's database until a time; how many may still be removed."""
-    engine = ctx.engine
-    is_timed = engine.settings.number("latency-monitor-threshold") > 0  # then one after the other: LATENCY notes each
+    server = ctx.server
+    is_timed = server.settings.number("latency-monitor-threshold") > 0  # then one after the other: LATENCY notes each
     at_once = 1 if is_timed else LOOKED_AT
     while most > 0 and ctx.db.expiries.first_ms() < ctx.now_ms:
-        began_us = engine.clock.monotonic_us()
+        began_us = server.clock.monotonic_us()
         expired = ctx.expire_overdue(min(most, at_once))
-        engine.statistics.expired_active += expired
+        server.statistics.expired_active += expired
         if is_timed:
-            engine.note_delay(b"expire-del", began_us)
+            server.telemetry.note_delay(b"expire-del", began_us)
         most -= expired
-        if engine.clock.monotonic_us() >= until_us:
-            engine.statistics.expiry_cuts += 1
+        if server.clock.monotonic_us() >= until_us:
+            server.statistics.expiry_cuts += 1
             break
     return most

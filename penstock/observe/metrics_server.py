@@ -52,7 +52,7 @@ class SnapshotReader:
         """Take some steps, and come back for the others; called in the loop."""
         if self.taken.cancelled():
             return
-        if self._engine.busy:
+        if self._engine.conditions.busy:
             self._loop.call_later(BUSY_PAUSE_S, self.read)
             return
         until_s = self._loop.time() + READ_S

@@ -74,7 +74,7 @@ class Snapshot:
 
 def take(engine: Engine, snapshot: Snapshot) -> Iterator[None]:
     """Fill a snapshot; the server may answer clients at each yield."""
-    ctx = Context(engine, NO_CLIENT)
+    ctx = Context(engine.server, NO_CLIENT)
     for section in SECTIONS:
         ctx.begin(NO_CLIENT, engine.clock.now_us())
         snapshot.fields.update(info_sections.fields_of(section(ctx)))
@@ -83,7 +83,7 @@ def take(engine: Engine, snapshot: Snapshot) -> Iterator[None]:
     for index, db in enumerate(engine.keyspace.databases):
         ttl_ms = info_sections.mean_ttl(db, engine.clock.now_us() // 1000)
         snapshot.databases.append(DatabaseCounts(index, len(db), len(db.expires), ttl_ms))
-    slow_log = engine.slow_log
+    slow_log = engine.telemetry.slow_log
     snapshot.slow_requests, snapshot.slow_requests_total = len(slow_log.requests), slow_log.next_id
     snapshot.last_slow_usec = slow_log.requests[0].usec if slow_log.requests else 0
     yield

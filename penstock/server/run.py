@@ -69,7 +69,7 @@ def serve(settings: Settings, disk: Disk | None = None, companions: Sequence[Com
     with uncaught_errors_logged_in(server_log):
         try:
             engine = new_engine(settings, clock, random.Random(os.urandom(32)))
-            engine.identity.event_loop = loop_name
+            engine.telemetry.identity.event_loop = loop_name
             engine.memory.reading = allocated_memory.Allocated().read
             engine.scripts.calls.give_back = allocated_memory.give_back
             with asyncio.Runner(loop_factory=make_loop) as runner:
@@ -112,7 +112,7 @@ class Server:
         loop = asyncio.get_running_loop()
         server_log.notice(
             f"Penstock {PENSTOCK_VERSION} speaks as Redis {REDIS_VERSION}, pid {os.getpid()},"
-            f" Python {sys.version.split()[0]}, {self._engine.identity.event_loop}"
+            f" Python {sys.version.split()[0]}, {self._engine.telemetry.identity.event_loop}"
         )
         warning = self._engine.access.warning()
         if warning:
@@ -121,8 +121,8 @@ class Server:
         # Addresses first: a second server that is started by mistake must not touch the log of the first.
         doors = Doors(settings, server_log, loop)
         doors.bind()
-        if self._engine.cluster is not None:
-            keep_node(self._engine.cluster.node, settings)
+        if self._engine.server.cluster is not None:
+            keep_node(self._engine.server.cluster.node, settings)
         log_writer = AofWriter(settings, self._engine, server_log.notice, self._disk)
         turn = Turn(self._engine, log_writer, server_log, loop, self._over.set)
         log_writer.synced = partial(call_soon, loop, turn.look_after_log)
@@ -138,7 +138,7 @@ class Server:
         replicas.link = link
         cron = Cron(turn)
         cron.start()
-        self._engine.loading = True  # from the first client on
+        self._engine.conditions.loading = True  # from the first client on
         await doors.open(
             cast(Callable[[], asyncio.Protocol], partial(Connection, turn)),
             cast(Callable[[], asyncio.Protocol], partial(Connection, turn, True)),
@@ -160,8 +160,8 @@ class Server:
         if not self._over.is_set():
             master = settings.words("replicaof")
             if master:
-                role.follow(self._engine, master[0], int(master[1]))
-            self._engine.loading = False
+                role.follow(self._engine.server, master[0], int(master[1]))
+            self._engine.conditions.loading = False
             for kind in doors.kinds:
                 server_log.notice(f"Ready to accept connections {kind}")
             notify_ready(settings.text("supervised"), os.environ, server_log.warning)
@@ -247,7 +247,12 @@ class Server:
         """Save the RDB file if that is asked for, or there are save points; False where it failed."""
         engine = self._engine
         saves = engine.persistence.saves
-        if engine.loading or engine.busy or "nosave" in options or not ("save" in options or saves.points()):
+        if (
+            engine.conditions.loading
+            or engine.conditions.busy
+            or "nosave" in options
+            or not ("save" in options or saves.points())
+        ):
             return True
         return saves.save is not None and not saves.save()
 

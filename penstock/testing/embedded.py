@@ -107,12 +107,12 @@ class Server:
             log_writer.synced = partial(loop.call_soon_threadsafe, self._turn.look_after_log)
             for _ in log_writer.loading():
                 pass
-            engine.loading = False
+            engine.conditions.loading = False
             self._thread = LoopThread(loop)
             self._replication = Replication(self._turn, log_writer, disk, self._thread)
             master = self._settings.words("replicaof")
             if master:
-                role.follow(engine, master[0], int(master[1]))
+                role.follow(engine.server, master[0], int(master[1]))
             self._cron = Cron(self._turn)
             self._cron.start()
         self.faults = Faults(engine, loop, log_writer)
@@ -261,7 +261,7 @@ class Server:
 
     def _move_clock(self, by_us: int) -> None:
         with self._loop.lock:
-            self._turn.outside(partial(clock_moving.advance_us, self.engine, self.clock.movable, by_us))
+            self._turn.outside(partial(clock_moving.advance_us, self.engine.server, self.clock.movable, by_us))
             self._loop.run_due()
         self._loop.look_again()
 

@@ -21,14 +21,14 @@ def _copies(values: dict[bytes, Value]) -> dict[bytes, Value]:
 
 def restore(engine: Engine, snapshot: Snapshot) -> None:
     """Replace all keys by those of a snapshot, which can be used again. Watchers and blocked readers learn of it."""
-    session = engine.connect()
+    session = engine.server.connect()
     session.authenticated = True
     engine.handle(session, [b"FLUSHALL"])
     engine.handle(session, [b"FUNCTION", b"FLUSH"])
     for code in snapshot.libraries.values():
         engine.handle(session, [b"FUNCTION", b"LOAD", code])
-    engine.disconnect(session)
-    ctx = engine.context
+    engine.server.disconnect(session)
+    ctx = engine.server.context
     now_us = engine.clock.now_us()
     ctx.begin(NO_CLIENT, now_us)
     for index, (values, expires) in enumerate(snapshot.keys):

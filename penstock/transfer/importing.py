@@ -201,7 +201,7 @@ class Importer:
         assert master is not None, "an import has a source"
         where = self._address.shown
         keys = sum([len(db) for db in engine.keyspace.databases])
-        if engine.loading:
+        if engine.conditions.loading:
             return f"{where}: {bar(master.copied_bytes, master.copy_bytes)} have come, {keys} keys are loaded"
         if master.link == links.SYNCING:
             return f"{where}: {bar(master.copied_bytes, master.copy_bytes)}"

@@ -54,8 +54,8 @@ class Both:
         self.theirs = Connection("127.0.0.1", port, PATIENCE_S)
         self.their_user = Connection("127.0.0.1", port, PATIENCE_S)
         self.engine: Engine = make_engine(settings=settings_with(enable_debug_command="yes"))
-        self.ours = self.engine.connect("127.0.0.1:1", "127.0.0.1:2")
-        self.our_user = self.engine.connect("127.0.0.1:3", "127.0.0.1:2")
+        self.ours = self.engine.server.connect("127.0.0.1:1", "127.0.0.1:2")
+        self.our_user = self.engine.server.connect("127.0.0.1:3", "127.0.0.1:2")
         self.compared = 0
 
     def close(self) -> None:
@@ -84,8 +84,8 @@ class Both:
         theirs = self.their_user.ask(*request)
         answer = self.engine.handle(self.our_user, request)
         if self.our_user.blocked is not None:
-            self.engine.release(self.our_user.blocked, b"+waits\r\n")
-        self.engine.outgoing.clear()
+            self.engine.waiting.release(self.our_user.blocked, b"+waits\r\n")
+        self.engine.clients.outgoing.clear()
         ours = parse(answer)[0] if answer else None
         return as_refusal(theirs), as_refusal(ours)
 
@@ -103,7 +103,7 @@ def is_judged_otherwise(request: Request) -> bool:
 
 
 def every_row(engine: Engine) -> list[Row]:
-    return [row for top in engine.rows.values() for row in (top, *top.subcommands.values())]
+    return [row for top in engine.commands.rows.values() for row in (top, *top.subcommands.values())]
 
 
 class AccessRequests:

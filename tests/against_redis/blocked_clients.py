@@ -139,8 +139,8 @@ class InEngine:
     def clear(self) -> None:
         self._clock.set_ms(wall_ms())
         for session in self._sessions.values():
-            self._engine.disconnect(session)
-        self._sessions = {client: self._engine.connect() for client in range(CLIENTS)}
+            self._engine.server.disconnect(session)
+        self._sessions = {client: self._engine.server.connect() for client in range(CLIENTS)}
         self._replies.clear()
         self._engine.handle(self._sessions[0], [b"FLUSHALL"])
 
@@ -154,9 +154,9 @@ class InEngine:
 
     def leave(self, client: int, now_ms: int) -> None:
         self._clock.set_ms(now_ms)
-        self._engine.disconnect(self._sessions[client])
+        self._engine.server.disconnect(self._sessions[client])
         self._deliver()
-        self._sessions[client] = self._engine.connect()
+        self._sessions[client] = self._engine.server.connect()
 
     def let_pass(self, now_ms: int) -> None:
         self._clock.set_ms(now_ms)
@@ -165,10 +165,10 @@ class InEngine:
 
     def _deliver(self) -> None:
         clients = {session: client for client, session in self._sessions.items()}
-        for session, reply in self._engine.outgoing:
+        for session, reply in self._engine.clients.outgoing:
             if session in clients:
                 self._replies[clients[session]] += reply
-        self._engine.outgoing.clear()
+        self._engine.clients.outgoing.clear()
 
     def replies(self) -> dict[int, bytes]:
         found = {client: reply for client, reply in self._replies.items() if reply}

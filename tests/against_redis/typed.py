@@ -351,7 +351,7 @@ def picture(ask: Callable[[Request], Value]) -> dict[str, object]:
 
 
 def answerer(engine: Engine) -> Callable[[Request], Value]:
-    session = engine.connect()
+    session = engine.server.connect()
     return lambda request: parse(engine.handle(session, [word.encode() for word in request]))[0]
 
 

@@ -307,7 +307,7 @@ def test_a_deleted_user_is_shown_out(dialogue: Dialogue) -> None:
     amy("AUTH amy x")
 
     assert dialogue("ACL DELUSER joe") == 1
-    assert dialogue.engine.to_close == [joe.session]
+    assert dialogue.engine.clients.to_close == [joe.session]
     assert not joe.session.authenticated
 
 
@@ -316,7 +316,7 @@ def test_who_deletes_itself_gets_the_reply_and_nothing_more(dialogue: Dialogue) 
 
     assert dialogue("ACL DELUSER joe") == 1
     assert dialogue.session.closing
-    assert dialogue.engine.to_close == []
+    assert dialogue.engine.clients.to_close == []
 
 
 LISTENERS = {
@@ -343,7 +343,7 @@ def test_a_listener_is_closed_who_may_not_listen_any_more(
 
     dialogue(f"ACL SETUSER joe {change}")
 
-    assert (dialogue.engine.to_close == [joe.session]) is is_closed
+    assert (dialogue.engine.clients.to_close == [joe.session]) is is_closed
 
 
 WAITING = {
@@ -487,7 +487,7 @@ def test_loading_shows_out_who_is_gone_and_gives_the_others_their_new_rules(tmp_
 
     dialogue("ACL LOAD")
 
-    assert dialogue.engine.to_close == [amy.session]
+    assert dialogue.engine.clients.to_close == [amy.session]
     assert joe("PING") == b"PONG"
     assert str(joe("ECHO x")).startswith("NOPERM")
 

@@ -98,7 +98,7 @@ class Side:
         shown += [self.client(f"OBJECT ENCODING {key}") for key in ("a", "b", "n", "list", "hash", "set", "zset")]
         shown += [value_of(self.engine, key).producers.pids for key in (b"s", b"t")]
         shown.append(dict(self.engine.keyspace.databases[0].expires))
-        return [*shown, self.client("DEBUG DIGEST"), self.engine.context.dirty, self.log.text]
+        return [*shown, self.client("DEBUG DIGEST"), self.engine.server.context.dirty, self.log.text]
 
 
 class Pipelines:
@@ -262,8 +262,8 @@ def test_a_log_for_an_older_redis_has_idempotent_adds_as_plain_ones() -> None:
 def added_together(side: Side, requests: list[list[bytes]]) -> int:
     """How many of the requests, which are of one batch, the batch handler takes."""
     (batch,) = batches_of(requests, side.engine.batch_shapes)
-    side.engine.context.begin(side.client.session, NOW_MS * 1000)
-    return add_batch(side.engine.context, batch, [])
+    side.engine.server.context.begin(side.client.session, NOW_MS * 1000)
+    return add_batch(side.engine.server.context, batch, [])
 
 
 def with_id(entry_id: str) -> list[bytes]:

@@ -122,4 +122,4 @@ def test_a_request_with_thousands_of_patterns_compiles_none(dialogue: Dialogue) 
     dialogue.raw("PSUBSCRIBE " + " ".join([f"a*{number}*b" for number in range(2000)]))
 
     assert dialogue.another()("PUBLISH a5b x") == 1
-    assert {glob.is_compiled for glob in dialogue.engine.subscriptions.globs()} == {False}
+    assert {glob.is_compiled for glob in dialogue.engine.server.subscriptions.globs()} == {False}

@@ -134,13 +134,13 @@ def test_kill_closes_others_and_spares_oneself(dialogue: Dialogue, engine: Engin
     other = dialogue.another()
 
     assert dialogue("CLIENT KILL TYPE normal") == 1
-    assert engine.to_close == [other.session]
+    assert engine.clients.to_close == [other.session]
 
 
 def test_kill_of_oneself_answers_first(dialogue: Dialogue, engine: Engine) -> None:
     assert dialogue(f"CLIENT KILL SKIPME no ID {dialogue.session.id}") == 1
     assert dialogue.session.closing
-    assert engine.to_close == []
+    assert engine.clients.to_close == []
 
 
 def test_kill_by_address_closes_the_first_that_fits(dialogue: Dialogue) -> None:
@@ -153,7 +153,7 @@ def test_kill_by_age_spares_the_young(dialogue: Dialogue, engine: Engine, clock:
     dialogue.another()
 
     assert dialogue("CLIENT KILL MAXAGE 10") == 1
-    assert engine.to_close == [old.session]
+    assert engine.clients.to_close == [old.session]
 
 
 # -- PAUSE ------------------------------------------------------------------------------------------------------------

@@ -174,15 +174,15 @@ def test_a_valkey_calls_itself_so_and_names_the_redis_that_it_equals(of_version:
 
 
 def test_the_newest_has_the_declared_rows_themselves(of_version: Callable[..., Any], engine: Engine) -> None:
-    assert of_version("newest").engine.rows[b"XADD"] is engine.rows[b"XADD"]
-    assert of_version("8.8").engine.rows[b"XADD"] is not engine.rows[b"XADD"]
-    assert not of_version("8.10").engine.rows[b"XADD"].hidden
+    assert of_version("newest").engine.commands.rows[b"XADD"] is engine.commands.rows[b"XADD"]
+    assert of_version("8.8").engine.commands.rows[b"XADD"] is not engine.commands.rows[b"XADD"]
+    assert not of_version("8.10").engine.commands.rows[b"XADD"].hidden
 
 
 def test_the_log_is_understood_whatever_is_hidden(of_version: Callable[..., Any]) -> None:
     client = of_version("7.2")
     client.session.privileged = True
-    ctx = client.engine.context
+    ctx = client.engine.server.context
     ctx.begin(client.session, 0)
 
     assert client.engine.replay(ctx, [[b"XADD", b"s", b"KEEPREF", b"5-0", b"f", b"v"]], 0) == (1, b"")

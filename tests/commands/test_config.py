@@ -121,7 +121,7 @@ def test_protected_directives_need_leave(allowed: str, answer: bytes) -> None:
 
 def test_leave_for_local_clients_is_for_no_others() -> None:
     dialogue = served(config_file.start(["--enable-protected-configs", "local"]))
-    dialogue.session = dialogue.engine.connect("192.0.2.1:4000")
+    dialogue.session = dialogue.engine.server.connect("192.0.2.1:4000")
 
     assert "can't set protected config" in str(dialogue("CONFIG SET dir /"))
 
@@ -161,7 +161,7 @@ def test_help_names_every_subcommand(dialogue: Dialogue, engine: Engine) -> None
     answer = dialogue("CONFIG HELP")
 
     assert isinstance(answer, list)
-    assert {line.split()[0] for line in answer[1:] if not line.startswith(b" ")} == engine.rows[
+    assert {line.split()[0] for line in answer[1:] if not line.startswith(b" ")} == engine.commands.rows[
         b"CONFIG"
     ].subcommands.keys()
 

@@ -71,7 +71,7 @@ def test_debug_is_refused_unless_it_is_allowed(dialogue: Dialogue) -> None:
 def test_debug_may_be_allowed_to_local_clients_alone(address: str, allowed: bool) -> None:
     settings = settings_with(enable_debug_command="local")
     engine = make_engine(settings=settings)
-    client = engine.connect(address)
+    client = engine.server.connect(address)
 
     assert (engine.handle(client, [b"DEBUG", b"SLEEP", b"0"]) == b"+OK\r\n") is allowed
 

@@ -39,7 +39,7 @@ class Client(Dialogue):
 
     def received(self) -> bytes:
         """What the session was sent while it waited."""
-        return b"".join(answer for session, answer in self.engine.outgoing if session is self.session)
+        return b"".join(answer for session, answer in self.engine.clients.outgoing if session is self.session)
 
 
 def blocked(server: FakeServer, line: str, count: int) -> list[Client]:
@@ -55,7 +55,7 @@ def server() -> FakeServer:
 
 
 def test_every_command_that_waits_is_tried_here(server: FakeServer) -> None:
-    waits = {row.name for row in server.engine.rows.values() if "blocking" in row.flags}
+    waits = {row.name for row in server.engine.commands.rows.values() if "blocking" in row.flags}
 
     assert waits == set(WAITING) | TAKE_NOTHING
 
@@ -83,7 +83,7 @@ def test_an_element_stays_where_all_clients_have_gone(server: FakeServer, case: 
 
     pusher(case.push(1))
 
-    assert server.engine.outgoing == []
+    assert server.engine.clients.outgoing == []
     assert Client(server).words(*map(str.encode, shlex.split(case.request))) == case.answer(1)
 
 
@@ -104,7 +104,7 @@ def test_elements_go_in_order_to_the_clients_that_are_there(seed: int) -> None:
         pusher(case.push(number))
 
     assert [client.received() for client in there[:pushed]] == [case.answer(n + 1) for n in range(len(there[:pushed]))]
-    assert len(server.engine.outgoing) == min(len(there), pushed)
+    assert len(server.engine.clients.outgoing) == min(len(there), pushed)
     assert {client.peer.questions for client in clients} <= {0, 1}
 
 
@@ -163,5 +163,5 @@ def test_what_a_client_that_has_gone_sent_behind_is_not_handled(server: FakeServ
     Client(server)("RPUSH queue 1")
 
     assert gone.session.blocked is not None
-    server.engine.disconnect(gone.session)
+    server.engine.server.disconnect(gone.session)
     assert gone.session.blocked is None

@@ -51,12 +51,12 @@ OWN_COST = {
 
 
 def test_count_is_the_number_of_commands_without_subcommands(dialogue: Dialogue) -> None:
-    assert dialogue("COMMAND COUNT") == len(dialogue.engine.rows)
+    assert dialogue("COMMAND COUNT") == len(dialogue.engine.commands.rows)
 
 
 def test_bare_command_and_info_without_names_describe_every_command(dialogue: Dialogue) -> None:
     assert dialogue.raw("COMMAND") == dialogue.raw("COMMAND INFO")
-    assert len(dialogue("COMMAND")) == len(dialogue.engine.rows)
+    assert len(dialogue("COMMAND")) == len(dialogue.engine.commands.rows)
 
 
 def test_info_answers_null_for_what_is_no_command(dialogue: Dialogue) -> None:
@@ -132,7 +132,7 @@ def test_help_names_every_subcommand(dialogue: Dialogue) -> None:
     shown = dialogue("COMMAND HELP")
     first_words = {line.split()[0] for line in shown[1:] if not line.startswith(b" ")}
 
-    assert first_words == {b"(no", *(name for name in dialogue.engine.rows[b"COMMAND"].subcommands)}
+    assert first_words == {b"(no", *(name for name in dialogue.engine.commands.rows[b"COMMAND"].subcommands)}
 
 
 # -- beside a real Redis ---------------------------------------------------------------------------------------------

@@ -179,7 +179,7 @@ def test_a_wait_ends_with_null_when_its_time_is_over(
 
 def test_a_client_that_goes_is_passed_over(dialogue: Dialogue) -> None:
     first, second = waiting(dialogue, "BLPOP q 0", "BLPOP q 0")
-    dialogue.engine.disconnect(first.session)
+    dialogue.engine.server.disconnect(first.session)
 
     dialogue("RPUSH q a")
 

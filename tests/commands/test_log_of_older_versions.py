@@ -137,7 +137,7 @@ def test_debug_reload_keeps_what_an_older_log_could_not() -> None:
     log = Logging("7.2")
     log("CONFIG SET enable-debug-command yes", *SETUP, "XNACK s g FAIL IDS 1 2-0", "XADD s IDMP p i * f v")
     before = log("XPENDING s g - + 10")
-    reload.reload(log.engine, log.engine.context.now_ms)
+    reload.reload(log.engine.server, log.engine.server.context.now_ms)
     assert log("XPENDING s g - + 10") == before
     assert log("XADD s IDMP p i * f v") == f"{NOW_MS}-0".encode()
 
@@ -147,7 +147,7 @@ def test_a_change_asks_for_a_fresh_base() -> None:
     disk = MemoryDisk()
     log.engine.persistence.log = AppendLog(LogDirectory(disk, "/data", "appendonlydir", "appendonly.aof"))
     log("CONFIG SET aof-compat-version 8.6")
-    assert (log.engine.persistence.child, log.engine.wanted_rewrite) == (REWRITE, True)
+    assert (log.engine.persistence.child, log.engine.persistence.wanted_rewrite) == (REWRITE, True)
     log("CONFIG SET aof-compat-version 8.8")
     assert log.engine.persistence.rewrite_scheduled
 
@@ -155,7 +155,7 @@ def test_a_change_asks_for_a_fresh_base() -> None:
 def test_without_a_log_a_change_asks_for_nothing() -> None:
     log = Logging("newest")
     log("CONFIG SET aof-compat-version 8.6")
-    assert not log.engine.wanted_rewrite
+    assert not log.engine.persistence.wanted_rewrite
 
 
 # -- fields that expire ------------------------------------------------------------------------------------------------

@@ -23,8 +23,8 @@ def full(dialogue: Dialogue) -> Dialogue:
 
 
 def uses_of(client: Dialogue) -> Uses:
-    assert isinstance(client.engine.context, NotingContext)
-    return client.engine.context.uses
+    assert isinstance(client.engine.server.context, NotingContext)
+    return client.engine.server.context.uses
 
 
 @pytest.fixture
@@ -236,11 +236,11 @@ def test_a_script_notes_nothing_once_the_policy_is_another(roomy: Dialogue) -> N
 
 
 def test_nothing_is_noted_while_no_policy_asks_for_it(roomy: Dialogue) -> None:
-    plain = type(roomy.engine.context)
+    plain = type(roomy.engine.server.context)
     roomy("CONFIG SET maxmemory-policy allkeys-lru")
-    assert type(roomy.engine.context) is not plain
+    assert type(roomy.engine.server.context) is not plain
     roomy("CONFIG SET maxmemory-policy volatile-ttl")
-    assert type(roomy.engine.context) is plain
+    assert type(roomy.engine.server.context) is plain
 
 
 def test_notes_of_keys_that_are_gone_go_too(roomy: Dialogue) -> None:

@@ -80,7 +80,7 @@ def test_debug_reload_tells_nothing(dialogue: Dialogue, listener: Dialogue, engi
     engine.settings.set_pairs([("notify-keyspace-events", "KEA")])
     dialogue("SET k v")
     listener.arrived()
-    reload.reload(engine, engine.context.now_ms)
+    reload.reload(engine.server, engine.server.context.now_ms)
     reloaded = heard(listener)
     dialogue("DEL k")
 

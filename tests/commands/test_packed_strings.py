@@ -33,19 +33,19 @@ def packing(engine: Engine) -> Engine:
 
 def replies(engine: Engine, requests: list[Request], shapes: Shapes) -> list[tuple[Request, list[Value]]]:
     """Each request and its reply, put in order where it has none."""
-    session = engine.connect()
+    session = engine.server.connect()
     found: list[tuple[Request, list[Value]]] = []
     for request in requests:
         answer = engine.handle(session, [word.encode("latin-1") for word in request])
-        engine.outgoing.clear()
+        engine.clients.outgoing.clear()
         values, at = [], 0
         while at < len(answer):
             value, at = parse(answer, at)
             values.append(shapes.of(request, value))
         found.append((request, values))
         if session.closing or session.blocked is not None:
-            engine.disconnect(session)
-            session = engine.connect()
+            engine.server.disconnect(session)
+            session = engine.server.connect()
     return found
 
 
@@ -70,7 +70,7 @@ def test_the_same_requests_get_the_same_replies_and_the_same_log(seed: int) -> N
 def test_pipelines_get_the_same_replies_and_the_same_log(seed: int) -> None:
     chance, logs = random.Random(seed), (UnitLog(), UnitLog())
     engines = make_engine(log=logs[0]), packing(make_engine(log=logs[1]))
-    sessions = [engine.connect() for engine in engines]
+    sessions = [engine.server.connect() for engine in engines]
     for _ in range(60):
         name = chance.choice([b"SET", b"SET", b"GET", b"INCR", b"EXPIRE", b"DEL", b"MGET", b"APPEND"])
         values = {b"SET": [b"1", b"text", b"x" * 64, b"x" * 65], b"EXPIRE": [b"100", b"-1"], b"APPEND": [b"", b"9"]}

@@ -22,7 +22,7 @@ def test_the_fields_stand_in_rediss_order(dialogue: Dialogue) -> None:
 
 def test_loading_has_fields_of_its_own(dialogue: Dialogue) -> None:
     state = dialogue.engine.persistence
-    dialogue.engine.loading = True
+    dialogue.engine.conditions.loading = True
     state.loading_total, state.loading_done = 400, 100
     assert dict(fields_of(state.info()))["loading_loaded_perc"] == "25.00"
 
@@ -33,7 +33,7 @@ def test_lastsave_is_the_start_at_first(dialogue: Dialogue) -> None:
 
 def test_a_rewrite_that_starts_is_answered_as_redis_does(dialogue: Dialogue) -> None:
     assert dialogue("BGREWRITEAOF") == b"Background append only file rewriting started"
-    assert dialogue.engine.wanted_rewrite
+    assert dialogue.engine.persistence.wanted_rewrite
 
 
 def test_a_second_rewrite_is_refused_as_redis_does(dialogue: Dialogue) -> None:

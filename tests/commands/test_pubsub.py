@@ -72,7 +72,7 @@ def test_messages_are_pushes_in_resp3_and_arrays_in_resp2(dialogue: Dialogue) ->
     new("SUBSCRIBE c")
     dialogue("PUBLISH c m")
 
-    assert dialogue.engine.outgoing == [
+    assert dialogue.engine.clients.outgoing == [
         (old.session, b"*3\r\n$7\r\nmessage\r\n$1\r\nc\r\n$1\r\nm\r\n"),
         (new.session, b">3\r\n$7\r\nmessage\r\n$1\r\nc\r\n$1\r\nm\r\n"),
     ]
@@ -143,7 +143,10 @@ def test_messages_come_where_no_replies_are_wanted(dialogue: Dialogue) -> None:
 def test_reset_and_the_end_of_the_connection_end_every_subscription(dialogue: Dialogue, way: str) -> None:
     listener = dialogue.another()
     listener("SUBSCRIBE a", "PSUBSCRIBE *", "SSUBSCRIBE a")
-    leave = {"reset": lambda: listener("RESET"), "disconnect": lambda: dialogue.engine.disconnect(listener.session)}
+    leave = {
+        "reset": lambda: listener("RESET"),
+        "disconnect": lambda: dialogue.engine.server.disconnect(listener.session),
+    }
     leave[way]()
 
     assert dialogue("PUBLISH a m") == dialogue("SPUBLISH a m") == dialogue("PUBSUB NUMPAT") == 0
@@ -178,7 +181,7 @@ def test_random_subscriptions_keep_both_sides_in_agreement(engine: Engine) -> No
         name = chance.choice(["", "P", "S"]) + chance.choice(["SUBSCRIBE", "SUBSCRIBE", "UNSUBSCRIBE"])
         chance.choice(clients).raw(" ".join([name, *chance.choices(["a", "b", "a*", "*"], k=chance.randrange(1, 4))]))
         chance.choice(clients).raw(chance.choice(["RESET", "UNSUBSCRIBE", "PUNSUBSCRIBE", "SUNSUBSCRIBE", "PING"]))
-        engine.subscriptions.check(list(engine.sessions.values()))
+        engine.server.subscriptions.check(list(engine.clients.sessions.values()))
 
 
 SCRIPTS = {

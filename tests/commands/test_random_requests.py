@@ -36,7 +36,7 @@ def test_the_log_of_random_requests_replays_to_the_same_databases(seed: int) -> 
     for line in Requests(seed).lines(2000):
         dialogue.words(*words_of(line))
 
-    replay = Replay(replayed.engine, print)
+    replay = Replay(replayed.engine.server, print)
     replay.begin()
     replay.lines(engine.units)
 

@@ -40,7 +40,7 @@ def shown(dialogue: Dialogue, line: str) -> list[bytes]:
     """The request as SLOWLOG has it."""
     dialogue("CONFIG SET slowlog-log-slower-than 0")
     dialogue(line)
-    return dialogue.engine.slow_log.requests[0].words
+    return dialogue.engine.telemetry.slow_log.requests[0].words
 
 
 @pytest.fixture(scope="module")

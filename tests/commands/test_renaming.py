@@ -66,7 +66,7 @@ def test_a_log_is_loaded_whatever_commands_are_called_now(lines: list[tuple[str,
     client = Dialogue(engine_with([("XADD", "xput")], log))
     client("SET a 1", "xput s 1-0 f v", "XGROUP CREATE s g 0")
     again = engine_with(lines)
-    replay = Replay(again, pytest.fail)
+    replay = Replay(again.server, pytest.fail)
     replay.begin()
     replay.lines(log)
     replay.end()
@@ -76,7 +76,7 @@ def test_a_log_is_loaded_whatever_commands_are_called_now(lines: list[tuple[str,
 
 def test_a_log_with_the_new_names_is_loaded() -> None:
     engine = engine_with([("SET", "put")])
-    replay = Replay(engine, pytest.fail)
+    replay = Replay(engine.server, pytest.fail)
     replay.begin()
     replay.lines([b"*3\r\n$3\r\nput\r\n$1\r\na\r\n$1\r\n1\r\n"])
     replay.end()

@@ -40,7 +40,7 @@ class Loaded:
         self.log.directory.open()
         self.engine = make_engine(settings=settings_with(aof_skip_unknown=skips))
         self.said: list[Any] = []
-        self.replay = Replay(self.engine, self.said.append)
+        self.replay = Replay(self.engine.server, self.said.append)
         self.replay.begin()
         self.steps = list(load(self.replay, self.log, mends, most_garbage))
         self.replay.end()
@@ -286,7 +286,7 @@ def test_a_log_of_streams_gives_the_same_picture(dialogue: Dialogue) -> None:
 def test_a_shutdown_in_the_log_does_not_end_the_server(words: str) -> None:
     loaded = Loaded(lines("SET a 1", words, "SET b 2"))
 
-    assert not loaded.engine.wanted_shutdown
+    assert not loaded.engine.persistence.wanted_shutdown
     assert loaded.strings() == {b"a": b"1", b"b": b"2"}
     assert "SHUTDOWN without NOW or ABORT isn't allowed for DENY BLOCKING client" in loaded.said[0]
 
@@ -296,7 +296,7 @@ def test_what_is_refused_in_a_log_is_ignored_with_a_warning(words: str) -> None:
     loaded = Loaded(lines("SET a 1", words, "SET b 2"))
 
     assert loaded.strings() == {b"a": b"1", b"b": b"2"}
-    assert [loaded.replay.refused, loaded.engine.monitors, loaded.engine.outgoing] == [1, set(), []]
+    assert [loaded.replay.refused, loaded.engine.clients.monitors, loaded.engine.clients.outgoing] == [1, set(), []]
 
 
 @pytest.mark.parametrize(
@@ -306,7 +306,7 @@ def test_what_would_wait_or_ask_in_a_log_does_nothing(words: str) -> None:
     loaded = Loaded(lines("SET a 1", words, "SET b 2"))
 
     assert loaded.strings() == {b"a": b"1", b"b": b"2"}
-    assert [loaded.replay.refused, loaded.engine.blocking.by_key, loaded.engine.outgoing] == [0, {}, []]
+    assert [loaded.replay.refused, loaded.engine.blocking.by_key, loaded.engine.clients.outgoing] == [0, {}, []]
 
 
 def test_config_set_in_a_log_is_carried_out() -> None:

@@ -68,7 +68,7 @@ NOT_TAKEN = {
 def loaded(story: list[str]) -> tuple[Engine, list[str]]:
     engine = make_engine()
     said: list[str] = []
-    Replay(engine, said.append).lines([b"".join(pack(tuple(line.encode().split())) for line in story)])
+    Replay(engine.server, said.append).lines([b"".join(pack(tuple(line.encode().split())) for line in story)])
     return engine, said
 
 
@@ -166,8 +166,8 @@ def test_deliveries_take_it(monkeypatch: pytest.MonkeyPatch, story: list[str]) -
 @pytest.mark.parametrize("words", [(b"XADD",), (b"XADD", b"s"), (b"XADD", b"s", b"9-9", b"f"), (b"XCLAIM",) * 17])
 def test_a_damaged_line_takes_the_ordinary_way(words: tuple[bytes, ...]) -> None:
     engine = make_engine()
-    Replay(engine, pytest.fail).lines([pack((b"XADD", b"s", b"1-1", b"f", b"v"))])
+    Replay(engine.server, pytest.fail).lines([pack((b"XADD", b"s", b"1-1", b"f", b"v"))])
 
-    row = engine.rows[words[0]]
+    row = engine.commands.rows[words[0]]
     assert isinstance(row, Command) and row.replay_handler is not None
-    assert row.replay_handler(engine.context, [list(words)], 0) == 0
+    assert row.replay_handler(engine.server.context, [list(words)], 0) == 0

@@ -18,7 +18,7 @@ def rewritten(engine: Engine) -> tuple[Engine, list[Any]]:
     """An engine that loaded the base of another, and what its loader said."""
     again = make_engine()
     said: list[Any] = []
-    replay = Replay(again, said.append)
+    replay = Replay(again.server, said.append)
     replay.begin()
     replay.lines(base_lines(engine.keyspace, engine.settings, NOW_MS))
     replay.end()
@@ -108,7 +108,7 @@ def test_strings_expiries_and_databases_survive(dialogue: Dialogue) -> None:
 
 def test_what_is_overdue_is_left_out(dialogue: Dialogue, clock: ManualClock) -> None:
     dialogue("SET gone 1 PX 10", "SET kept 1")
-    dialogue.engine.active_expiry = False
+    dialogue.engine.conditions.active_expiry = False
     clock.advance(11)
     lines = b"".join(base_lines(dialogue.engine.keyspace, dialogue.engine.settings, NOW_MS + 11))
     assert b"kept" in lines

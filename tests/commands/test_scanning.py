@@ -136,7 +136,7 @@ def test_an_order_that_nobody_uses_for_a_minute_is_dropped(dialogue: Dialogue, c
 
 def test_every_key_has_its_chance(dialogue: Dialogue) -> None:
     fill(dialogue, [b"key:%d" % number for number in range(20)])
-    dialogue.engine.chance = random.Random(7)
+    dialogue.engine.server.chance = random.Random(7)
 
     drawn = {dialogue("RANDOMKEY") for _ in range(500)}
 

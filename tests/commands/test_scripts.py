@@ -224,7 +224,7 @@ def test_a_request_with_many_words_reaches_the_script(dialogue: Dialogue) -> Non
 def test_a_library_is_logged_and_stands_in_a_fresh_base(logged: Dialogue, log: UnitLog) -> None:
     logged.words(b"FUNCTION", b"LOAD", LIBRARY)
     again = make_engine()
-    replay = Replay(again, pytest.fail)
+    replay = Replay(again.server, pytest.fail)
     replay.begin()
     replay.lines(base_lines(logged.engine.keyspace, logged.engine.settings, NOW_MS))
     replay.end()
@@ -320,7 +320,7 @@ def test_any_other_script_is_told_what_to_install(without_lua: Dialogue) -> None
 
 def test_libraries_of_a_log_are_kept_for_the_next_base(without_lua: Dialogue) -> None:
     engine = without_lua.engine
-    replay = Replay(engine, pytest.fail)
+    replay = Replay(engine.server, pytest.fail)
     replay.begin()
     replay.lines([b"*3\r\n$8\r\nFUNCTION\r\n$4\r\nLOAD\r\n$%d\r\n%b\r\n" % (len(LIBRARY), LIBRARY)])
     replay.end()
@@ -460,13 +460,13 @@ def test_who_leaves_while_the_server_is_busy_is_forgotten_afterwards(late: Late)
     gone("WATCH a", "SUBSCRIBE c")
     script(late.caller, "while true do end")
 
-    late.engine.disconnect(gone.session)
+    late.engine.server.disconnect(gone.session)
     late.engine.tick()
     late.other("SCRIPT KILL")
     late.finish()
 
-    assert gone.session.id not in late.engine.sessions
-    assert late.engine.watchers == {}
+    assert gone.session.id not in late.engine.clients.sessions
+    assert late.engine.clients.watchers == {}
 
 
 def test_a_function_is_killed_by_function_kill(late: Late) -> None:
@@ -524,13 +524,13 @@ def test_a_transaction_goes_on_though_its_client_has_left(late: Late, log: UnitL
     script(gone, "while true do end")
     gone("INCR a", "EXEC")
 
-    late.engine.disconnect(gone.session)
+    late.engine.server.disconnect(gone.session)
     late.other("SCRIPT KILL")
     late.finish()
 
     assert late.other("GET a") == b"2"
     assert len(log.units) == 1
-    assert gone.session.id not in late.engine.sessions
+    assert gone.session.id not in late.engine.clients.sessions
 
 
 def test_a_transaction_goes_by_the_time_at_which_it_began(late: Late) -> None:
@@ -575,7 +575,7 @@ def test_exec_while_another_s_script_runs_gives_the_transaction_up(late: Late) -
     late.finish()
 
     assert str(late.other("EXEC")) == "ERR EXEC without MULTI"
-    assert late.engine.watchers == {}
+    assert late.engine.clients.watchers == {}
 
 
 def test_what_is_refused_meanwhile_is_counted_by_its_command(late: Late) -> None:

@@ -114,7 +114,7 @@ def test_waitaof_for_replicas_tells_at_its_end_what_is_safe_here(
 @pytest.mark.parametrize("line", ["SHUTDOWN", "SHUTDOWN NOSAVE", "shutdown save now force"])
 def test_shutdown_is_asked_of_the_server_and_says_nothing(dialogue: Dialogue, engine: Engine, line: str) -> None:
     assert dialogue(line) == NO_REPLY
-    assert engine.wanted_shutdown
+    assert engine.persistence.wanted_shutdown
 
 
 # -- HELP -------------------------------------------------------------------------------------------------------------
@@ -133,4 +133,4 @@ def test_every_container_explains_each_of_its_subcommands(dialogue: Dialogue, en
 
     assert isinstance(told, list)
     words = {line.split(b" ")[0] for line in told}
-    assert engine.rows[container.encode()].subcommands.keys() <= words
+    assert engine.commands.rows[container.encode()].subcommands.keys() <= words

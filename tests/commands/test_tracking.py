@@ -90,13 +90,13 @@ def test_an_evicted_key_is_told_of() -> None:
 def test_a_client_that_left_is_not_told_and_its_keys_are_forgotten_as_they_change(dialogue: Dialogue) -> None:
     leaver = tracker(dialogue.another())
     leaver("GET a", "GET b")
-    dialogue.engine.disconnect(leaver.session)
+    dialogue.engine.server.disconnect(leaver.session)
     dialogue("SET a 1")
 
-    assert dialogue.engine.outgoing == []
-    assert len(dialogue.engine.tracking.read) == 1
+    assert dialogue.engine.clients.outgoing == []
+    assert len(dialogue.engine.clients.tracking.read) == 1
     dialogue("SET b 1", "SET c 1")
-    assert not dialogue.engine.follows_changes
+    assert not dialogue.engine.clients.follows_changes
 
 
 def test_info_counts_clients_keys_readers_and_prefixes(dialogue: Dialogue, reader: Dialogue) -> None:
@@ -114,7 +114,7 @@ def test_info_counts_clients_keys_readers_and_prefixes(dialogue: Dialogue, reade
 
 def test_client_list_shows_tracking_with_letters_and_the_redirection(dialogue: Dialogue, reader: Dialogue) -> None:
     tracker(dialogue, f"BCAST REDIRECT {reader.session.id}")
-    dialogue.engine.disconnect(reader.session)
+    dialogue.engine.server.disconnect(reader.session)
     dialogue("SET k v")
     dialogue.engine.end_turn()
 
@@ -147,7 +147,7 @@ def test_above_the_limit_keys_are_dropped_and_their_readers_told() -> None:
     told = invalidated(reader)
 
     assert len(told) == 7
-    assert len(engine.tracking.read) == 3
+    assert len(engine.clients.tracking.read) == 3
     reader("CONFIG SET tracking-table-max-keys 1")
     engine.tick()
     assert len(invalidated(reader)) == 2
@@ -223,7 +223,7 @@ def test_no_cache_ever_holds_what_a_key_is_not(seed: int) -> None:
             engine.tick()
         for cache in caches:
             cache.read(chance.choice(KEYS))
-        engine.tracking.check()
+        engine.clients.tracking.check()
         for cache in caches:
             cache.hear()
             for key, value in cache.held.items():

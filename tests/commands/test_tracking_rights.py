@@ -81,7 +81,7 @@ def test_no_word_of_a_broken_redirection_where_there_is_nothing_to_tell(dialogue
     client, receiver = client_of(dialogue, "~foo:*"), dialogue.another()
     client.session.resp = 3
     client(f"CLIENT TRACKING ON BCAST REDIRECT {receiver.session.id}")
-    dialogue.engine.disconnect(receiver.session)
+    dialogue.engine.server.disconnect(receiver.session)
 
     dialogue("SET topsecret:1 x")
     dialogue.engine.end_turn()
@@ -201,4 +201,4 @@ def test_no_message_names_what_the_user_may_not_use_and_no_cache_is_wrong(seed: 
         for one in world.trackers:
             assert [key for key in one.hear() if not world.may(one, key)] == [], (done, world.rules, one.by_prefix)
             assert {key: world.admin(f"GET {key.decode()}") for key in one.held} == one.held, done
-        world.engine.tracking.check()
+        world.engine.clients.tracking.check()

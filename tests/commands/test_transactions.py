@@ -176,7 +176,7 @@ def test_each_queued_request_is_counted(dialogue: Dialogue) -> None:
 
 def test_a_transaction_that_writes_is_refused_while_the_log_cannot_be_written(dialogue: Dialogue) -> None:
     dialogue("MULTI", "SET a 1")
-    dialogue.engine.trouble = b"MISCONF Errors writing to the AOF file: No space left on device"
+    dialogue.engine.conditions.trouble = b"MISCONF Errors writing to the AOF file: No space left on device"
 
     assert str(dialogue("EXEC")) == (
         "EXECABORT Transaction discarded because of: MISCONF Errors writing to the AOF file: No space left on device"

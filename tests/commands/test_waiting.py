@@ -224,7 +224,7 @@ def test_client_unblock_ends_a_wait_as_asked(group: Dialogue) -> None:
 def test_who_hangs_up_is_forgotten(group: Dialogue, engine: Engine) -> None:
     gone, next_one = blocked_readers(group, READ.format("a", 0), READ.format("b", 0))
 
-    engine.disconnect(gone.session)
+    engine.server.disconnect(gone.session)
     group("XADD s 1-0 f v")
     assert gone.arrived() == []
     assert names(next_one.arrived()) == [[b"1-0"]]

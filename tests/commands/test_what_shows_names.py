@@ -94,13 +94,13 @@ class Watched:
     def shown(self, words: list[bytes]) -> bytes:
         """All that a new client gets for a request, and while the administrator changes and reads its keys."""
         client = self.client()
-        self.engine.outgoing.clear()
+        self.engine.clients.outgoing.clear()
         answer = client.words(*words)
         for line in MEANWHILE:
             self.admin(line)
         self.engine.end_turn()
-        pushed = b"".join([message for session, message in self.engine.outgoing if session is client.session])
-        self.engine.disconnect(client.session)
+        pushed = b"".join([message for session, message in self.engine.clients.outgoing if session is client.session])
+        self.engine.server.disconnect(client.session)
         return answer + pushed
 
 

@@ -207,7 +207,7 @@ class Life:
                 self._asked[self._peers[number]] = []
         if log is None:
             return  # nothing is promised
-        if durability.syncing.sync is None and not log.writes_held and self.server.engine.trouble is None:
+        if durability.syncing.sync is None and not log.writes_held and self.server.engine.conditions.trouble is None:
             self._shaky_since_ms = None
         elif self._shaky_since_ms is None:
             self._shaky_since_ms = min(now_ms, durability.syncing.began_ms) if durability.syncing.sync else now_ms
@@ -250,7 +250,7 @@ class Life:
             self.server.finish_rewriting()
             self.server.finish_syncs()
         self._look()
-        assert self.server.engine.trouble is None, self.server.engine.trouble
+        assert self.server.engine.conditions.trouble is None, self.server.engine.conditions.trouble
         assert not any(self._asked.values()), "each request has its reply by now, or its connection is closed"
 
     def lose_power(self) -> None:

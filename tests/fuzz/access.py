@@ -34,8 +34,8 @@ class Users:
 
     def __init__(self) -> None:
         self.engine: Engine = make_engine()
-        self._admin: Session = self.engine.connect("127.0.0.1:1", "127.0.0.1:2")
-        self._client: Session = self.engine.connect("127.0.0.1:3", "127.0.0.1:2")
+        self._admin: Session = self.engine.server.connect("127.0.0.1:1", "127.0.0.1:2")
+        self._client: Session = self.engine.server.connect("127.0.0.1:3", "127.0.0.1:2")
         self.ask(b"ACL", b"SETUSER", b"u", b"on", b"nopass")
         self.engine.handle(self._client, [b"AUTH", b"u", b"x"])
 

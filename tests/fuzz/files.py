@@ -126,7 +126,7 @@ def read_snapshot(folder: Path, content: bytes) -> None:
     path = folder / "dump.rdb"
     path.write_bytes(content)
     engine = new_dialogue().engine
-    for _ in RdbLoading(engine, SystemDisk(), str(path), lambda line: None).run():
+    for _ in RdbLoading(engine.server, SystemDisk(), str(path), lambda line: None).run():
         pass
     for db in engine.keyspace.databases:
         db.check()

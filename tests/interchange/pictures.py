@@ -45,7 +45,7 @@ class Ours:
         self.engine = make_engine(self.clock, settings=self.settings)
         self.said: list[str] = []
         self.durability = AofWriter.open(self.settings, self.engine, self.said.append)
-        self.session = self.engine.connect()
+        self.session = self.engine.server.connect()
         self.ask("HELLO", "3")
 
     def ask(self, *words: str) -> Any:

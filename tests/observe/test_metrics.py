@@ -260,11 +260,11 @@ def test_the_memory_of_a_stream_that_changed_is_estimated_again(
 def test_while_a_script_has_the_keyspace_the_scrape_waits(engine: Engine, clock: ManualClock) -> None:
     loop = FakeLoop(clock)
     reader = SnapshotReader(engine, loop)  # type: ignore[arg-type] # as much of a loop as it needs
-    engine.busy = True
+    engine.conditions.busy = True
     reader.read()
     loop.pass_ms(1000)
     waited = not reader.taken.done()
-    engine.busy = False
+    engine.conditions.busy = False
 
     for _ in range(100):
         loop.pass_ms(60)

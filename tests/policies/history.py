@@ -376,7 +376,7 @@ def loaded_file(text: bytes, now_ms: int) -> dict[str, object]:
     disk = MemoryDisk()
     disk.create("log").write(text)
     engine = make_engine(ManualClock(now_ms))
-    replay = Replay(engine, lambda line: None)
+    replay = Replay(engine.server, lambda line: None)
     replay.begin()
     for _ in replay.file(disk, "log", Tail(0, len(text))):
         pass

@@ -165,7 +165,7 @@ class RestrictedUser:
             self.user.words(b"FCALL", b"f", b"0", *words)
         else:
             self.user.words(*words)
-        self.engine.outgoing.clear()
+        self.engine.clients.outgoing.clear()
         return f"{way} {words!r}"
 
     def _request(self) -> list[bytes]:

@@ -73,7 +73,7 @@ def test_answers_and_state_are_those_of_one_by_one(seed: int, policy: str) -> No
 @pytest.mark.parametrize("policy", ["MAXLEN 40", "MAXLEN 0 ACKED", "GROUP g ACKWAIT 1000"])
 def test_they_go_together(policy: str) -> None:
     side = Side(1)
-    engine, ctx = side.engine, side.engine.context
+    engine, ctx = side.engine, side.engine.server.context
     side.client("XGROUP CREATECONSUMER s g c", f"PENSTOCK.POLICY s {policy}")
     adds = [b"XADD s * k v".split()] * 20
     reads = [b"XREADGROUP GROUP g c COUNT 2 STREAMS s >".split()] * 10
@@ -94,8 +94,8 @@ def together(side: Side, requests: list[list[bytes]]) -> int:
     (batch,) = batches_of(requests, side.engine.batch_shapes)
     row = side.engine.commands.named(requests[0])
     assert row.batch_handler is not None
-    side.engine.context.begin(side.client.session, side.clock.now_us())
-    return row.batch_handler(side.engine.context, batch, [])
+    side.engine.server.context.begin(side.client.session, side.clock.now_us())
+    return row.batch_handler(side.engine.server.context, batch, [])
 
 
 def test_entries_with_ids_are_added_one_by_one() -> None:

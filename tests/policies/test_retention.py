@@ -214,9 +214,9 @@ def test_a_loaded_log_goes_on_with_its_policies(jobs: PolicyDialogue) -> None:
     jobs("PENSTOCK.POLICY s MAXLEN 2 ACKED", "XACK s g 1-0 2-0")
     engine = jobs.reloaded()
     engine.tick()
-    engine.handle(engine.connect(), [b"XADD", b"s", b"4-0", b"f", b"v"])
+    engine.handle(engine.server.connect(), [b"XADD", b"s", b"4-0", b"f", b"v"])
 
-    assert engine.handle(engine.connect(), [b"XLEN", b"s"]) == b":2\r\n"
+    assert engine.handle(engine.server.connect(), [b"XLEN", b"s"]) == b":2\r\n"
 
 
 def test_a_policy_goes_with_its_stream(jobs: PolicyDialogue) -> None:

@@ -46,7 +46,7 @@ def test_an_rdb_file_keeps_policies_floors_and_holds(dialogue: PolicyDialogue) -
     for chunk in snapshot_of(dialogue.engine.keyspace, dialogue.engine.settings, NOW_MS).chunks():
         file.write(chunk)
     engine = make_engine(ManualClock(NOW_MS))
-    replay = Replay(engine, lambda line: None)
+    replay = Replay(engine.server, lambda line: None)
     replay.begin()
     for _ in replay.snapshot(disk, "dump.rdb"):
         pass
@@ -120,10 +120,10 @@ def test_replicas_are_sent_what_policies_do_and_not_the_policies(dialogue: Polic
 
 def test_a_replica_leaves_policies_to_its_master_until_it_is_promoted(dialogue: PolicyDialogue) -> None:
     dialogue("XADD s * f v", "PENSTOCK.POLICY s MAXAGE 1000")
-    dialogue.engine.set_state(FOLLOWING, True)
+    dialogue.engine.conditions.set(FOLLOWING, True)
     dialogue("PENSTOCK.CLOCK ADVANCE 5000")
     assert dialogue("XLEN s") == 1
-    dialogue.engine.set_state(FOLLOWING, False)
+    dialogue.engine.conditions.set(FOLLOWING, False)
     dialogue("PENSTOCK.CLOCK ADVANCE 0")
 
     assert dialogue("XLEN s") == 0

@@ -54,7 +54,7 @@ class Replica:
         self.engine, _ = prepared(UnitLog())
         self.client = Dialogue(self.engine)
         self.client("ACL SETUSER kept on nopass ~* +@all", "CLIENT SETNAME me", "CONFIG SET slowlog-log-slower-than 0")
-        role.follow(self.engine, "127.0.0.1", 7001)
+        role.follow(self.engine.server, "127.0.0.1", 7001)
         master = self.engine.replication.master
         assert master is not None
         master.set_link(links.CONNECTED, NOW_MS)
@@ -71,14 +71,16 @@ class Replica:
     def picture(self) -> list[object]:
         """What is not data."""
         engine, ask = self.engine, self.client
+        clients, conditions, persistence = engine.clients, engine.conditions, engine.persistence
         master = engine.replication.master
         return [
             ask("CONFIG GET *"), ask("ACL LIST"), ask("CLIENT GETNAME"), ask("CLIENT TRACKINGINFO"),
             ask("PUBSUB CHANNELS"), ask("PUBSUB SHARDCHANNELS"), ask.session.blocked, ask.session.closing,
-            len(engine.sessions), len(engine.to_close), len(engine.monitors), engine.state, engine.busy, engine.loading,
-            engine.wanted_shutdown, engine.wanted_rewrite, engine.pauses_all, engine.active_expiry,
-            engine.persistence.child, engine.persistence.rewrite_scheduled, master is not None and master.is_up,
-            engine.replication.failover.state, engine.replication.id, len(engine.replication.replicas),
+            len(clients.sessions), len(clients.to_close), len(clients.monitors), conditions.bits, conditions.busy,
+            conditions.loading, persistence.wanted_shutdown, persistence.wanted_rewrite, conditions.pauses_all,
+            conditions.active_expiry, persistence.child, persistence.rewrite_scheduled,
+            master is not None and master.is_up, engine.replication.failover.state, engine.replication.id,
+            len(engine.replication.replicas),
         ]  # fmt: skip
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from penstock.clock import ManualClock
-from penstock.engine.migrating import TargetError
+from penstock.engine.waiting.migrating import TargetError
 from tests.support.clock import NOW_MS
 from tests.support.dialogue import Dialogue
 from tests.support.engines import make_engine
@@ -53,7 +53,7 @@ def log() -> UnitLog:
 @pytest.fixture
 def here(target: OtherEngine, log: UnitLog) -> Dialogue:
     engine = make_engine(ManualClock(NOW_MS), log)
-    engine.migrator = target
+    engine.waiting.migrator = target
     return Dialogue(engine)
 
 
@@ -129,7 +129,7 @@ def test_refusals(here: Dialogue, rest: str, text: str) -> None:
 
 
 def test_a_target_that_cannot_be_reached_is_told_of(here: Dialogue) -> None:
-    here.engine.migrator = None
+    here.engine.waiting.migrator = None
     here("SET a 1")
 
     assert str(here(f"{TO} a 0 100")) == "IOERR error or timeout writing to target instance"

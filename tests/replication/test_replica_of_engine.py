@@ -24,7 +24,7 @@ class Replica:
         self.said: list[str] = []
 
     def follow(self) -> None:
-        role.follow(self.engine, "127.0.0.1", 7001)
+        role.follow(self.engine.server, "127.0.0.1", 7001)
         master = self.engine.replication.master
         assert master is not None
         master.set_link(links.CONNECTED, NOW_MS)
@@ -178,7 +178,7 @@ def test_before_a_replica_comes_nothing_is_kept_for_one() -> None:
 def test_a_replica_of_an_older_version_gets_no_partial_copy_of_newer_words() -> None:
     server = Replica()
     replication, effects = server.engine.replication, server.engine.effects
-    new, old = server.engine.connect("127.0.0.1:1"), server.engine.connect("127.0.0.1:2")
+    new, old = server.engine.server.connect("127.0.0.1:1"), server.engine.server.connect("127.0.0.1:2")
     server.engine.handle(new, [b"REPLCONF", b"capa", b"penstock"])
     server.engine.handle(new, [b"PSYNC", b"?", b"-1"])
     effects.replicate(replication.open_stream())

@@ -206,8 +206,8 @@ def test_a_lease_follows_unix_time_as_the_entries_times_do(
 
 
 def test_leases_end_after_the_start_also_where_the_clock_was_set_back(server: WholeServer) -> None:
-    server.engine.loading = True
-    server.engine.loading = False  # as after a start: for five seconds no lease ends
+    server.engine.conditions.loading = True
+    server.engine.conditions.loading = False  # as after a start: for five seconds no lease ends
     server.clock.jump(-2 * HOUR_MS)
     server.asks(
         server.client, "XGROUP CREATE s g 0 MKSTREAM", "PENSTOCK.POLICY s GROUP g ACKWAIT 10000", "XADD s 1-0 f v",

@@ -216,7 +216,7 @@ def test_a_killed_client_is_gone_at_once(fake_server: FakeServer) -> None:
 
     assert killer.says(b"CLIENT KILL ID %d\r\n" % number) == b":1\r\n"
     assert victim.transport.aborted
-    assert number not in fake_server.engine.sessions
+    assert number not in fake_server.engine.clients.sessions
 
 
 def test_a_client_that_kills_itself_hears_of_it_first(fake_server: FakeServer) -> None:
@@ -379,7 +379,7 @@ def test_the_addresses_of_a_client_are_made_when_somebody_looks() -> None:
 
 def test_a_client_that_left_a_busy_server_has_its_address_until_the_script_is_over(fake_server: FakeServer) -> None:
     client = fake_server.connect()
-    fake_server.engine.busy = True
+    fake_server.engine.conditions.busy = True
     client.connection.connection_lost(None)
     client.transport.forget()
 

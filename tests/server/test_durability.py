@@ -550,10 +550,10 @@ def test_shutdown_is_refused_before_the_first_base_is_in_force(line: str) -> Non
     server.turn("CONFIG SET appendonly yes")
     assert str(server.turn(line)) == "ERR Errors trying to SHUTDOWN. Check logs."
     assert "so the server goes on" in server.said[-1]
-    assert not server.engine.wanted_shutdown
+    assert not server.engine.persistence.wanted_shutdown
 
     server.turn("SHUTDOWN NOW FORCE")
-    assert server.engine.wanted_shutdown
+    assert server.engine.persistence.wanted_shutdown
 
 
 def test_the_end_on_a_full_disk_says_one_thing(everysec: Server) -> None:
@@ -607,7 +607,7 @@ class RealServer:
     def until_ready(self) -> None:
         """Time passes until writers are served again."""
         deadline = time.monotonic() + 20
-        while self.engine.trouble is not None and time.monotonic() < deadline:
+        while self.engine.conditions.trouble is not None and time.monotonic() < deadline:
             time.sleep(0.01)  # a process of its own writes the base
             self.durability.cron()
 

@@ -260,7 +260,7 @@ def test_output_limits_follow_the_setting(fake_server: FakeServer) -> None:
 
 def test_subscribers_have_limits_of_their_own(fake_server: FakeServer) -> None:
     session = fake_server.connect().session
-    fake_server.engine.subscriptions.subscribe(session, b"news")
+    fake_server.engine.server.subscriptions.subscribe(session, b"news")
 
     assert OutputLimits(fake_server.settings).of(session) == (32 * 2**20, 8 * 2**20, 60)
 

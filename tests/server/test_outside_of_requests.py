@@ -20,7 +20,7 @@ def nothing(server: WholeServer) -> None:
 def fails_over(server: WholeServer) -> None:
     """No replica has everything in time."""
     server.engine.effects.replicate(server.engine.replication.open_stream())
-    failover.begin(server.engine, None, server.engine.replication.now_ms() + PERIOD_MS, False)
+    failover.begin(server.engine.server, None, server.engine.replication.now_ms() + PERIOD_MS, False)
     server.asks(server.other, "SET k 2")
 
 

@@ -72,7 +72,7 @@ def test_a_reader_that_is_woken_does_not_keep_the_turn_from_ending_at_once(fake_
 def test_what_is_handed_out_behind_a_turn_is_sent(fake_server: FakeServer) -> None:
     """WAITAOF waits for the sync, of which the server learns when no client's turn is on its way."""
     client = fake_server.connect()
-    fake_server.engine.outgoing.append((client.connection.session, b"*2\r\n:1\r\n:0\r\n"))
+    fake_server.engine.clients.outgoing.append((client.connection.session, b"*2\r\n:1\r\n:0\r\n"))
     fake_server.turn.look_after_log()
     fake_server.loop.turn()
 

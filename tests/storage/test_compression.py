@@ -21,7 +21,7 @@ ENTRIES = SEGMENTS * MOST_SLOTS + 5
 
 def client_of(after: str, most_ready: int = 1) -> Dialogue:
     engine = make_engine(ManualClock(NOW_MS), UnitLog(), settings_with(stream_compress_after=after))
-    engine.stream_limits.compressor = Compressor(most_ready)
+    engine.server.form_limits.streams.compressor = Compressor(most_ready)
     return Dialogue(engine)
 
 

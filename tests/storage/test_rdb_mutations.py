@@ -73,7 +73,7 @@ def attempt(path: Path, content: bytes) -> str:
     found = rdb_check.look_through(disk, str(path), lambda done: None)
     engine = new_dialogue().engine
     try:
-        for _ in RdbLoading(engine, disk, str(path), lambda line: None).run():
+        for _ in RdbLoading(engine.server, disk, str(path), lambda line: None).run():
             pass
     except UsageError as refusal:
         assert found.problem or "databases" in str(refusal), refusal

@@ -105,7 +105,7 @@ def loaded(content: bytes) -> tuple[Dialogue, list[str]]:
     write_all(disk.create(PATH), content)
     engine = make_engine()
     told: list[str] = []
-    for _ in RdbLoading(engine, disk, PATH, told.append).run():
+    for _ in RdbLoading(engine.server, disk, PATH, told.append).run():
         pass
     return Dialogue(engine), told
 

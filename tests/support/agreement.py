@@ -49,7 +49,7 @@ class Master:
         self.engine = engine
         engine.effects.use(self)
         self._blocked: list[Session] = []
-        self._session = engine.connect("127.0.0.1:50000")
+        self._session = engine.server.connect("127.0.0.1:50000")
 
     def _settings(self) -> Settings:
         return settings_with(aof_compat_version=self._words_of)
@@ -76,10 +76,10 @@ class Master:
             self.engine.handle(self._session, [word.encode("latin-1") for word in request])
             if self._session.blocked is not None:
                 self._blocked.append(self._session)
-                self._session = self.engine.connect("127.0.0.1:50000")
+                self._session = self.engine.server.connect("127.0.0.1:50000")
             if len(self._blocked) > MOST_BLOCKED:
-                self.engine.disconnect(self._blocked.pop(0))
-        self.engine.outgoing.clear()
+                self.engine.server.disconnect(self._blocked.pop(0))
+        self.engine.clients.outgoing.clear()
 
     def _restart(self, way: str) -> None:
         base = self._base()
@@ -129,7 +129,7 @@ class Replica:
         self.log = UnitLog()
         self.said: list[str] = []
         self.engine = make_engine(self.clock, self.log, settings)
-        role.follow(self.engine, "127.0.0.1", 7001)
+        role.follow(self.engine.server, "127.0.0.1", 7001)
         master = self.engine.replication.master
         assert master is not None
         master.set_link(links.CONNECTED, NOW_MS)

@@ -49,8 +49,10 @@ class _Here:
             self.got[name] = b""
         self.got[name] += self._clients[name].words(*words)
         for other, client in self._clients.items():
-            self.got[other] += b"".join([sent for session, sent in self._engine.outgoing if session is client.session])
-        self._engine.outgoing.clear()
+            self.got[other] += b"".join(
+                [sent for session, sent in self._engine.clients.outgoing if session is client.session]
+            )
+        self._engine.clients.outgoing.clear()
 
 
 class _There:

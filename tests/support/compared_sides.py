@@ -101,7 +101,7 @@ class InProcess:
         self._clock = ManualClock(wall_ms())
         settings = settings_with(compat_version=compat_version)
         self.engine = make_engine(self._clock, settings=settings)
-        self._session = self.engine.connect()
+        self._session = self.engine.server.connect()
         self._requests: deque[Sequence[str | bytes]] = deque()
 
     def send(self, requests: Sequence[Sequence[str | bytes]]) -> None:

@@ -21,7 +21,7 @@ class Dialogue:
 
     def __init__(self, engine: Engine | EngineProxy) -> None:
         self.engine = cast(Engine, engine)
-        self.session: Session = engine.connect("127.0.0.1:50000", "127.0.0.1:6379")
+        self.session: Session = engine.server.connect("127.0.0.1:50000", "127.0.0.1:6379")
 
     def __call__(self, *lines: str) -> Any:
         answer: object = NO_REPLY
@@ -43,7 +43,7 @@ class Dialogue:
 
     def arrived(self) -> list[Any]:
         """What this session was sent meanwhile (served waits, pushes), and is taken out of the engine's outbox."""
-        outgoing = self.engine.outgoing
+        outgoing = self.engine.clients.outgoing
         mine = [reply for session, reply in outgoing if session is self.session]
         outgoing[:] = [pair for pair in outgoing if pair[0] is not self.session]
         return [value for reply in mine for value in decoded_all(reply)]

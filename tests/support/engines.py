@@ -55,7 +55,7 @@ def loaded_engine(
     """An engine that has loaded a log. What the loader reports goes to `reports`; without them nothing may be."""
     engine = make_engine(clock or ManualClock(now_ms), settings=settings)
     told: list[str] = []
-    replay = Replay(engine, told.append)
+    replay = Replay(engine.server, told.append)
     replay.begin()
     replay.lines(units)
     replay.end()
@@ -86,7 +86,7 @@ def _with_file(snapshot: RdbWriter, clock: Clock, settings: Settings | None = No
     write_all(file, b"".join(snapshot.chunks()))
     again = make_engine(clock, settings=settings)
     told: list[str] = []
-    for _ in RdbLoading(again, disk, "/base.rdb", told.append).run():
+    for _ in RdbLoading(again.server, disk, "/base.rdb", told.append).run():
         pass
     assert not told, told
     return again

@@ -18,7 +18,7 @@ ID = "f" * 40
 def snapshot(*lines: str) -> bytes:
     """An RDB file of what some requests make."""
     engine = make_engine()
-    session = engine.connect()
+    session = engine.server.connect()
     for line in lines:
         engine.handle(session, [word.encode() for word in line.split()])
     return b"".join(rdb_saving.snapshot_of(engine.keyspace, engine.settings, NOW_MS).chunks())

@@ -27,14 +27,14 @@ OWN_WORDS = {
 
 def prepared(log: UnitLog | None = None) -> tuple[Engine, Session]:
     engine = make_engine(log=log)
-    session = engine.connect("127.0.0.1:1", "127.0.0.1:2")
+    session = engine.server.connect("127.0.0.1:1", "127.0.0.1:2")
     for line in SETUP:
         assert not engine.handle(session, [word.encode() for word in line.split()]).startswith(b"-"), line
     return engine, session
 
 
 def rows(engine: Engine) -> Iterator[Row]:
-    for row in engine.rows.values():
+    for row in engine.commands.rows.values():
         for one in (row, *row.subcommands.values()):
             if not one.is_container and one.name not in APART:
                 yield one

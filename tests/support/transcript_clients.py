@@ -62,7 +62,7 @@ class EngineClients:
 
     def _session(self, name: str) -> Session:
         if name not in self._sessions:
-            self._sessions[name] = self._engine.connect("127.0.0.1:50000", "127.0.0.1:6379")
+            self._sessions[name] = self._engine.server.connect("127.0.0.1:50000", "127.0.0.1:6379")
             self._sessions[name].resp = self._resp
             self._received[name] = b""
         return self._sessions[name]
@@ -76,12 +76,12 @@ class EngineClients:
 
     def _collect(self) -> None:
         for other, session in self._sessions.items():
-            mine = [reply for owner, reply in self._engine.outgoing if owner is session]
+            mine = [reply for owner, reply in self._engine.clients.outgoing if owner is session]
             self._received[other] += b"".join(mine)
-        self._engine.outgoing.clear()
-        for killed in self._engine.to_close:
-            self._engine.disconnect(killed)
-        self._engine.to_close.clear()
+        self._engine.clients.outgoing.clear()
+        for killed in self._engine.clients.to_close:
+            self._engine.server.disconnect(killed)
+        self._engine.clients.to_close.clear()
 
     def receive(self, client: str) -> Value:
         if not self._received[client]:

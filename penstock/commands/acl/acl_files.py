@@ -22,7 +22,7 @@ SAVE_FAILED: Final = (
 )
 def acl_load(ctx: Context, args: list[bytes]) -> bytes:
     """If a line is wrong, no user changes."""
-    ctx.engine.access.load()
+    ctx.access.load()
     return reply.OK
 
 
@@ -37,8 +37,8 @@ def acl_load(ctx: Context, args: list[bytes]) -> bytes:
 )
 def acl_save(ctx: Context, args: list[bytes]) -> bytes:
     try:
-        ctx.engine.access.save()
+        ctx.access.save()
     except OSError as problem:
-        ctx.engine.access.report(f"Saving the ACL file: {problem.strerror}")
+        ctx.access.report(f"Saving the ACL file: {problem.strerror}")
         raise ReplyError(SAVE_FAILED) from None
     return reply.OK

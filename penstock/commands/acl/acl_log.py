@@ -23,7 +23,7 @@ LOG_SHOWN: Final = 10
 def acl_log(ctx: Context, args: list[bytes]) -> bytes:
     if len(args) > 3:
         raise refusals.unknown_or_wrong(args[1], args[0])
-    log = ctx.engine.access.log
+    log = ctx.access.log
     count = LOG_SHOWN
     if len(args) == 3:
         if args[2].lower() == b"reset":

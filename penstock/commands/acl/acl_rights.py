@@ -34,7 +34,7 @@ def acl_cat(ctx: Context, args: list[bytes]) -> bytes:
     wanted = args[2].decode(errors="replace").lower()
     if wanted not in CATEGORIES:
         raise ReplyError(b"ERR Unknown category '%b'" % refusals.c_string(args[2])[:128])
-    rows = [row for top in ctx.engine.rows.values() for row in (top, *top.subcommands.values())]
+    rows = [row for top in ctx.commands.rows.values() for row in (top, *top.subcommands.values())]
     return reply.bulks([row.label for row in rows if not row.is_container and wanted in categories(row)])
 
 
@@ -48,14 +48,14 @@ def acl_cat(ctx: Context, args: list[bytes]) -> bytes:
     summary="Tests whether a user may run a command, without running it.",
 )
 def acl_dryrun(ctx: Context, args: list[bytes]) -> bytes:
-    user = ctx.engine.access.users.get(args[2])
+    user = ctx.access.users.get(args[2])
     if user is None:
         raise ReplyError(b"ERR User '%b' not found" % refusals.c_string(args[2]))
     request = args[3:]
     row = _row_called(ctx, request)
     if row is None:
         raise ReplyError(b"ERR Command '%b' not found" % refusals.c_string(request[0]))
-    ctx.engine.row_of(request)  # refuses a wrong number of arguments
+    ctx.commands.fitting(request)  # refuses a wrong number of arguments
     denial = user.denial(row, request)
     if denial is None:
         return reply.OK
@@ -66,7 +66,7 @@ def acl_dryrun(ctx: Context, args: list[bytes]) -> bytes:
 
 
 def _row_called(ctx: Context, request: list[bytes]) -> Row | None:
-    row = ctx.engine.rows.get(request[0].upper())
+    row = ctx.commands.rows.get(request[0].upper())
     if row is not None and row.subcommands and len(request) > 1:
         return row.subcommands.get(request[1].upper())
     return row

@@ -38,7 +38,7 @@ def acl_whoami(ctx: Context, args: list[bytes]) -> bytes:
     summary="Lists the users' names.",
 )
 def acl_users(ctx: Context, args: list[bytes]) -> bytes:
-    return reply.bulks(ctx.engine.access.names())
+    return reply.bulks(ctx.access.names())
 
 
 @command(
@@ -50,7 +50,7 @@ def acl_users(ctx: Context, args: list[bytes]) -> bytes:
     summary="Lists the users with their rules, in the format of a configuration file.",
 )
 def acl_list(ctx: Context, args: list[bytes]) -> bytes:
-    return reply.bulks(ctx.engine.access.descriptions())
+    return reply.bulks(ctx.access.descriptions())
 
 
 @command(
@@ -74,7 +74,7 @@ def acl_list(ctx: Context, args: list[bytes]) -> bytes:
     summary="Describes a user.",
 )
 def acl_getuser(ctx: Context, args: list[bytes]) -> bytes:
-    user = ctx.engine.access.users.get(args[2])
+    user = ctx.access.users.get(args[2])
     if user is None:
         return reply.null(ctx.resp3)
     root, *others = user.selectors
@@ -115,7 +115,7 @@ def _rights(selector: Selector) -> list[tuple[bytes, bytes]]:
 )
 def acl_setuser(ctx: Context, args: list[bytes]) -> bytes:
     """The rules hold for the next request of each connection of the user."""
-    ctx.engine.access.change(args[2], args[3:])
+    ctx.access.change(args[2], args[3:])
     return reply.OK
 
 
@@ -131,7 +131,7 @@ def acl_setuser(ctx: Context, args: list[bytes]) -> bytes:
     summary="Removes users, and closes their connections.",
 )
 def acl_deluser(ctx: Context, args: list[bytes]) -> bytes:
-    return reply.integer(ctx.engine.access.delete(args[2:]))
+    return reply.integer(ctx.access.delete(args[2:]))
 
 
 @command(

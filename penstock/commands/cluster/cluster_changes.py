@@ -107,11 +107,11 @@ def _delete(ctx: Context, node: Node, slots: Iterable[int]) -> bytes:
 
 def _give_up(ctx: Context, node: Node) -> None:
     """The node has fewer slots than before: it is kept so, and subscribers of their channels are unsubscribed."""
-    subscriptions = ctx.engine.subscriptions
+    subscriptions = ctx.subscriptions
     lost = [(slot_of(channel), channel) for channel in subscriptions.shard_channels]
     for slot, channel in sorted(lost):
         if not node.owns(slot):
-            subscriptions.close_shard_channel(channel, ctx.engine.outgoing)
+            subscriptions.close_shard_channel(channel, ctx.clients.outgoing)
     node.keep()
 
 

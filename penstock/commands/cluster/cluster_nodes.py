@@ -26,7 +26,7 @@ container("CLUSTER", group="cluster", since="3.0.0", summary="Commands for a nod
 
 def node_of(ctx: Context) -> Node:
     """The node that this server is; refused where it is none."""
-    cluster = ctx.engine.cluster
+    cluster = ctx.cluster
     if cluster is None:
         raise ReplyError(DISABLED)
     return cluster.node
@@ -100,7 +100,7 @@ def cluster_nodes(ctx: Context, args: list[bytes]) -> bytes:
 )
 def cluster_slots(ctx: Context, args: list[bytes]) -> bytes:
     node = node_of(ctx)
-    kind = ctx.engine.settings.text("cluster-preferred-endpoint-type")
+    kind = ctx.settings.text("cluster-preferred-endpoint-type")
     endpoint = reply.null(ctx.resp3)
     if kind == "ip":
         endpoint = _text(node.ip)
@@ -126,7 +126,7 @@ def cluster_slots(ctx: Context, args: list[bytes]) -> bytes:
 )
 def cluster_shards(ctx: Context, args: list[bytes]) -> bytes:
     node = node_of(ctx)
-    kind = ctx.engine.settings.text("cluster-preferred-endpoint-type")
+    kind = ctx.settings.text("cluster-preferred-endpoint-type")
     endpoint = {"ip": node.ip, "hostname": node.hostname or "?"}.get(kind, "")
     fields = [
         (b"id", _text(node.id)),

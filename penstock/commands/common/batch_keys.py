@@ -28,7 +28,7 @@ def current(ctx: Context, keys: list[bytes]) -> list[bytes]:
 def free(ctx: Context, keys: list[bytes]) -> list[bytes]:
     """As `current`, and before the first at which a client is blocked: it is served after each request."""
     keys = current(ctx, keys)
-    if ctx.engine.blocking.by_key:
+    if ctx.blocking.by_key:
         for at, key in enumerate(keys):
             if ctx.is_awaited(key):
                 return keys[:at]

@@ -16,7 +16,7 @@ def overwrite(ctx: Context, key: bytes, value: Value, keeps_expiry: bool = False
     if not ctx.has(key):
         create(ctx, key, value)
         return
-    old = ctx.value(key) if ctx.engine.notified else None
+    old = ctx.value(key) if ctx.key_events.letters else None
     if not keeps_expiry and ctx.db.expires:
         ctx.db.persist(key)
     ctx.put(key, value)
@@ -25,7 +25,7 @@ def overwrite(ctx: Context, key: bytes, value: Value, keeps_expiry: bool = False
 
 
 def notify_overwritten(ctx: Context, key: bytes, old: Value, new: Value) -> None:
-    if not ctx.engine.notified:
+    if not ctx.key_events.letters:
         return
     ctx.event("o", b"overwritten", key)
     if type_name(old) != type_name(new):
@@ -38,8 +38,8 @@ def delete(ctx: Context, key: bytes, is_lazy: bool = False) -> bool:
         return False
     value = ctx.remove(key)
     if is_lazy:
-        ctx.engine.count_lazily_freed(value)
-    ctx.engine.free_lazily(value)
+        ctx.count_lazily_freed(value)
+    ctx.free_lazily(value)
     ctx.event("g", b"del", key)
     ctx.dirty += 1
     return True

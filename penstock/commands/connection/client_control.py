@@ -67,16 +67,16 @@ class KillFilter:
 )
 def client_kill(ctx: Context, args: list[bytes]) -> bytes:
     if len(args) == OLD_FORM:
-        for session in list(ctx.engine.sessions.values()):
+        for session in list(ctx.clients.sessions.values()):
             if session.address.encode() == args[2]:
-                ctx.engine.close(session)
+                ctx.close(session)
                 return reply.OK
         raise ReplyError(b"ERR No such client")
     wanted = _kill_filter(ctx, args)
     killed = 0
-    for session in list(ctx.engine.sessions.values()):
+    for session in list(ctx.clients.sessions.values()):
         if wanted.matches(session, ctx.now_ms) and not (wanted.skips_me and session is ctx.session):
-            ctx.engine.close(session)
+            ctx.close(session)
             killed += 1
     return reply.integer(killed)
 
@@ -103,7 +103,7 @@ def _kill_filter(ctx: Context, args: list[bytes]) -> KillFilter:
         elif option == b"LADDR":
             wanted.local_address = value
         elif option == b"USER":
-            if value not in ctx.engine.access.users:
+            if value not in ctx.access.users:
                 raise ReplyError(b"ERR No such user '%b'" % refusals.c_string(value))
             wanted.user = value
         elif option == b"SKIPME" and value.lower() in (b"yes", b"no"):
@@ -132,7 +132,7 @@ def client_pause(ctx: Context, args: list[bytes]) -> bytes:
     if mode not in (b"WRITE", b"ALL"):
         raise ReplyError(b"ERR CLIENT PAUSE mode must be WRITE or ALL")
     until_ms = timeouts.deadline(args[2], ctx.now_ms)
-    pausing.pause(ctx.engine, until_ms or ctx.now_ms, mode == b"ALL")
+    pausing.pause(ctx.server, until_ms or ctx.now_ms, mode == b"ALL")
     return reply.OK
 
 
@@ -145,7 +145,9 @@ def client_pause(ctx: Context, args: list[bytes]) -> bytes:
     summary="Ends a pause.",
 )
 def client_unpause(ctx: Context, args: list[bytes]) -> bytes:
-    ctx.engine.paused_until_ms = min(ctx.engine.paused_until_ms, ctx.now_ms)  # the next tick runs the delayed requests
+    ctx.conditions.paused_until_ms = min(
+        ctx.conditions.paused_until_ms, ctx.now_ms
+    )  # the next tick runs the delayed requests
     return reply.OK
 
 
@@ -167,11 +169,11 @@ def client_unblock(ctx: Context, args: list[bytes]) -> bytes:
     reason = args[3].upper() if len(args) == 4 else b"TIMEOUT"
     if reason not in (b"TIMEOUT", b"ERROR"):
         raise ReplyError(b"ERR CLIENT UNBLOCK reason should be TIMEOUT or ERROR")
-    session = ctx.engine.sessions.get(arguments.integer(args[2]))
+    session = ctx.clients.sessions.get(arguments.integer(args[2]))
     blocked = session.blocked if session is not None else None
     if blocked is None or blocked.postponed:
         return reply.ZERO
     failure = UNBLOCKED if reason == b"ERROR" else None
-    ctx.engine.note_waited(blocked, failure)
-    ctx.engine.release(blocked, blocked.timeout_reply if failure is None else reply.error(failure))
+    ctx.waiting.note_waited(blocked, failure)
+    ctx.waiting.release(blocked, blocked.timeout_reply if failure is None else reply.error(failure))
     return reply.ONE

@@ -55,7 +55,7 @@ def client_info(ctx: Context, args: list[bytes]) -> bytes:
     summary="Describes connections, one in each line.",
 )
 def client_list(ctx: Context, args: list[bytes]) -> bytes:
-    sessions = ctx.engine.sessions
+    sessions = ctx.clients.sessions
     chosen = list(sessions.values())
     if len(args) > 2:
         option = args[2].upper()

@@ -25,19 +25,19 @@ OVERLAP: Final = (
 )
 def client_tracking(ctx: Context, args: list[bytes]) -> bytes:
     """Nothing is changed if anything is refused."""
-    session, engine = ctx.session, ctx.engine
+    session = ctx.session
     options = TrackingOptions()
     prefixes = _read_options(ctx, args, options)
     if args[2].upper() == b"ON":
         _refuse_contradictions(session.tracking, options, prefixes)
         if options.by_prefix:
             _refuse_overlaps(session.tracking, prefixes)
-        engine.tracking.begin(session, options, prefixes or [b""] if options.by_prefix else [])
+        ctx.clients.tracking.begin(session, options, prefixes or [b""] if options.by_prefix else [])
     elif args[2].upper() == b"OFF":
-        engine.tracking.end(session)
+        ctx.clients.tracking.end(session)
     else:
         raise refusals.syntax()
-    engine.note_tracking()
+    ctx.clients.note_tracking()
     return reply.OK
 
 
@@ -51,7 +51,7 @@ def _read_options(ctx: Context, args: list[bytes], options: TrackingOptions) -> 
         if word == b"REDIRECT" and has_value:
             at += 1
             id = arguments.integer(args[at])
-            if id not in ctx.engine.sessions:
+            if id not in ctx.clients.sessions:
                 raise ReplyError(b"ERR The client ID you want redirect to does not exist")
             if options.redirect != NO_REDIRECT:
                 raise ReplyError(b"ERR A client can only redirect to a single other client")

@@ -89,14 +89,14 @@ def hello(ctx: Context, args: list[bytes]) -> bytes:
         session.name = name
     session.resp = version
     ctx.resp3 = session.resp3  # inside EXEC, the following requests use it at once
-    compatibility = ctx.engine.compatibility
+    compatibility = ctx.compatibility
     return reply.fields(
         [
             (b"server", reply.bulk(compatibility.server.encode())),
             (b"version", reply.bulk(compatibility.version.encode())),
             (b"proto", reply.integer(version)),
             (b"id", reply.integer(session.id)),
-            (b"mode", reply.bulk(b"standalone" if ctx.engine.cluster is None else b"cluster")),
+            (b"mode", reply.bulk(b"standalone" if ctx.cluster is None else b"cluster")),
             (b"role", reply.bulk(b"master")),
             (b"modules", reply.EMPTY_ARRAY),
         ],
@@ -124,7 +124,7 @@ def auth(ctx: Context, args: list[bytes]) -> bytes:
     if len(args) == 3:
         log_in(ctx, args[1], args[2])
         return reply.OK
-    if ctx.engine.access.default.open_to_all:
+    if ctx.access.default.open_to_all:
         raise ReplyError(
             b"ERR AUTH <password> called without any password configured for the default user."
             b" Are you sure your configuration is correct?"
@@ -135,7 +135,7 @@ def auth(ctx: Context, args: list[bytes]) -> bytes:
 
 def log_in(ctx: Context, name: bytes, password: bytes) -> None:
     """Authenticate the session as a user; ReplyError WRONGPASS if that fails."""
-    ctx.engine.access.log_in(ctx.session, name, password, ctx.args[0], ctx.now_ms)
+    ctx.access.log_in(ctx.session, name, password, ctx.args[0], ctx.now_ms)
 
 
 # -- PING, ECHO, SELECT -----------------------------------------------------------------------------------------------
@@ -185,9 +185,9 @@ def select(ctx: Context, args: list[bytes]) -> bytes:
     db_index = arguments.integer(args[1])
     if not MIN_INT32 <= db_index <= MAX_INT32:
         raise ReplyError(b"ERR value is out of range, value must between -2147483648 and 2147483647")
-    if ctx.engine.cluster is not None and db_index:
+    if ctx.cluster is not None and db_index:
         raise ReplyError(b"ERR SELECT is not allowed in cluster mode")
-    if not 0 <= db_index < len(ctx.engine.keyspace.databases):
+    if not 0 <= db_index < len(ctx.keyspace.databases):
         raise ReplyError(b"ERR DB index is out of range")
     ctx.session.db_index = db_index
     ctx.select(db_index)
@@ -222,14 +222,13 @@ def quit_(ctx: Context, args: list[bytes]) -> bytes:
 )
 def reset(ctx: Context, args: list[bytes]) -> bytes:
     session = ctx.session
-    engine = ctx.engine
     session.queue = None
     session.queue_failed = False
-    engine.unwatch(session)
-    engine.monitor(session, False)
-    engine.tracking.end(session)
-    engine.note_tracking()
-    engine.subscriptions.forget(session)
+    ctx.clients.unwatch(session)
+    ctx.clients.monitor(session, False)
+    ctx.clients.tracking.end(session)
+    ctx.clients.note_tracking()
+    ctx.subscriptions.forget(session)
     session.is_silent = False  # a reply that CLIENT REPLY SKIP withholds is this one's (Redis 8.6.3)
     session.name = b""
     session.fieldsets = NO_FIELDSETS
@@ -237,5 +236,5 @@ def reset(ctx: Context, args: list[bytes]) -> bytes:
     session.resp = 2
     session.db_index = 0
     ctx.select(0)
-    engine.access.begin(session)
+    ctx.access.begin(session)
     return reply.simple(b"RESET")

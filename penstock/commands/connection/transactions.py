@@ -49,23 +49,23 @@ def exec_(ctx: Context, args: list[bytes]) -> bytes:
         raise ReplyError(b"EXECABORT Transaction discarded because of previous errors.")
     if broken:
         return reply.null_array(ctx.resp3)
-    engine, waits, row = ctx.engine, ctx.waits, ctx.row
+    waits, row = ctx.waits, ctx.row
     replies: list[bytes] = []
     ctx.waits = False
     try:
-        left = engine.run_queue(ctx, queue, replies)
+        left = ctx.runner.run_queue(ctx, queue, replies)
     finally:
         ctx.waits = waits
         ctx.take_up(row, args)
-    if engine.busy:
-        engine.scripts.hold(ctx, left, replies)
+    if ctx.conditions.busy:
+        ctx.scripts.hold(ctx, left, replies)
         return BLOCKED
     return reply.array(replies)
 
 
 def _watches_overdue(ctx: Context) -> bool:
     """Whether a watched key has expired since WATCH, which removed keys that were expired then."""
-    databases, session = ctx.engine.keyspace.databases, ctx.session
+    databases, session = ctx.keyspace.databases, ctx.session
     if not session.watched:
         return False
     return any(
@@ -94,7 +94,7 @@ def discard(ctx: Context, args: list[bytes]) -> bytes:
 def _leave(ctx: Context, session: Session) -> None:
     session.queue = None
     session.queue_failed = False
-    ctx.engine.unwatch(session)
+    ctx.clients.unwatch(session)
 
 
 @command(
@@ -115,7 +115,7 @@ def watch(ctx: Context, args: list[bytes]) -> bytes:
         raise ReplyError(b"ERR WATCH inside MULTI is not allowed")
     for key in args[1:]:
         ctx.value(key)
-        ctx.engine.watch(session, ctx.db_index, key)
+        ctx.clients.watch(session, ctx.db_index, key)
     return reply.OK
 
 
@@ -127,5 +127,5 @@ def watch(ctx: Context, args: list[bytes]) -> bytes:
     summary="Stops watching all keys.",
 )
 def unwatch(ctx: Context, args: list[bytes]) -> bytes:
-    ctx.engine.unwatch(ctx.session)
+    ctx.clients.unwatch(ctx.session)
     return reply.OK

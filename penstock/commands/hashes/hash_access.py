@@ -38,7 +38,7 @@ def hash_or_new(ctx: Context, key: bytes) -> Hash:
 def note_size(ctx: Context, found: Hash, words: list[bytes]) -> None:
     """Take note whether Redis keeps the hash as a large one, now that these fields and values were set."""
     if not found.is_large:
-        found.outgrow(words, ctx.engine.small_hash_fields, ctx.engine.small_hash_bytes)
+        found.outgrow(words, ctx.form_limits.hash_fields, ctx.form_limits.hash_bytes)
 
 
 # -- expired fields --------------------------------------------------------------------------------------------------
@@ -51,7 +51,7 @@ def _shown(ctx: Context, key: bytes, value: Value | None) -> Hash | None:
         raise refusals.wrong_type()
     if value.due is None or value.first_due_ms() >= ctx.now_ms or ctx.session.privileged:
         return value  # in the log's replay, a field exists until its HDEL
-    if ctx.engine.keeps_expired(ctx.now_ms):
+    if ctx.conditions.keeps_expired(ctx.now_ms):
         return _without_expired(value, ctx.now_ms)
     expire_fields(ctx, key, value, len(value.expires))
     return value if len(value) else None

@@ -36,7 +36,7 @@ def hset_batch(ctx: Context, batch: RequestBatch, replies: list[bytes]) -> int:
                 field, value = fields[at], values[at]
                 replies.append(reply.ONE if found.put(field, value) else reply.ZERO)
                 if not found.is_large:
-                    found.outgrow_by(field, value, ctx.engine.small_hash_fields, ctx.engine.small_hash_bytes)
+                    found.outgrow_by(field, value, ctx.form_limits.hash_fields, ctx.form_limits.hash_bytes)
                 continue
             words = batch.words_from(2, at)
             replies.append(reply.integer(found.put_all(words)))

@@ -30,7 +30,7 @@ MOST_WITH_VALUES: Final = MAX_INT64 // 2
     summary="Returns random fields of a hash; with a negative count they may repeat.",
 )
 def hrandfield(ctx: Context, args: list[bytes]) -> bytes:
-    key, chance = args[1], ctx.engine.chance
+    key, chance = args[1], ctx.chance
     if len(args) == 2:
         found = read_hash(ctx, key)
         if found is None:

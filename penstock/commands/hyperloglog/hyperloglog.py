@@ -43,7 +43,7 @@ def registers_of(value: bytes) -> bytes:
 
 def changeable(ctx: Context, value: bytes | None) -> HyperLogLog:
     """One to change, empty where there was no key."""
-    return HyperLogLog(hll.EMPTY if value is None else value, ctx.engine.settings.number("hll-sparse-max-bytes"))
+    return HyperLogLog(hll.EMPTY if value is None else value, ctx.settings.number("hll-sparse-max-bytes"))
 
 
 def keep(ctx: Context, key: bytes, is_new: bool, value: bytes) -> None:

@@ -32,7 +32,7 @@ def flushdb(ctx: Context, args: list[bytes]) -> bytes:
     is_lazy = _read_flush(ctx, args)
     _flush(ctx, ctx.db_index)
     ctx.log_request(args)
-    return ctx.engine.notify_flush(ctx, is_lazy) + reply.OK
+    return ctx.notify_flush(is_lazy) + reply.OK
 
 
 @command(
@@ -49,12 +49,12 @@ def flushdb(ctx: Context, args: list[bytes]) -> bytes:
 )
 def flushall(ctx: Context, args: list[bytes]) -> bytes:
     is_lazy = _read_flush(ctx, args)
-    for db_index in range(len(ctx.engine.keyspace.databases)):
+    for db_index in range(len(ctx.keyspace.databases)):
         _flush(ctx, db_index)
     ctx.log_request(args)
-    if not ctx.engine.loading:
-        ctx.engine.persistence.saves.flushed()
-    return ctx.engine.notify_flush(ctx, is_lazy) + reply.OK
+    if not ctx.conditions.loading:
+        ctx.persistence.saves.flushed()
+    return ctx.notify_flush(is_lazy) + reply.OK
 
 
 def _read_flush(ctx: Context, args: list[bytes]) -> bool:
@@ -67,19 +67,19 @@ def _read_flush(ctx: Context, args: list[bytes]) -> bool:
         raise refusals.syntax()
     if len(args) == 2:
         return args[1].upper() == b"ASYNC"
-    return ctx.engine.settings.yes("lazyfree-lazy-user-flush")
+    return ctx.settings.yes("lazyfree-lazy-user-flush")
 
 
 def _flush(ctx: Context, db_index: int) -> None:
-    db = ctx.engine.keyspace.databases[db_index]
-    for watched_index, key in ctx.engine.watchers:
+    db = ctx.keyspace.databases[db_index]
+    for watched_index, key in ctx.clients.watchers:
         if watched_index == db_index and key in db.values:
             _break_watches(ctx, db_index, key)
     ctx.dirty += len(db)
     values = db.values
     db.clear()
-    ctx.engine.count_lazily_freed(values)
-    ctx.engine.free_lazily(values)
+    ctx.count_lazily_freed(values)
+    ctx.free_lazily(values)
     _signal_all(ctx, db_index)
 
 
@@ -94,16 +94,16 @@ def _flush(ctx: Context, db_index: int) -> None:
     summary="Exchanges two databases; clients keep the number of the one they selected.",
 )
 def swapdb(ctx: Context, args: list[bytes]) -> bytes:
-    if ctx.engine.cluster is not None:
+    if ctx.cluster is not None:
         raise ReplyError(b"ERR SWAPDB is not allowed in cluster mode")
     one = _read_index(args[1], b"ERR invalid first DB index")
     other = _read_index(args[2], b"ERR invalid second DB index")
-    keyspace = ctx.engine.keyspace
+    keyspace = ctx.keyspace
     count = len(keyspace.databases)
     if not (0 <= one < count and 0 <= other < count):
         raise ReplyError(b"ERR DB index is out of range")
     if one != other:
-        ctx.engine.blocking.settle_databases(one, other)
+        ctx.blocking.settle_databases(one, other)
         keyspace.swap(one, other)
         ctx.select(ctx.db_index)  # this number may be another database now
         _break_swapped(ctx, one, other)
@@ -127,14 +127,14 @@ def _break_swapped(ctx: Context, db_index: int, partner: int) -> None:
 
     A key that had expired when it came is none, neither now nor when it goes, nor when EXEC finds it.
     """
-    databases = ctx.engine.keyspace.databases
+    databases = ctx.keyspace.databases
     now, before = databases[db_index], databases[partner]
-    for watched_index, key in ctx.engine.watchers:
+    for watched_index, key in ctx.clients.watchers:
         if watched_index != db_index:
             continue
         place = (db_index, key)
         is_live = _is_live(ctx, now, key)
-        for session in ctx.engine.watchers[place]:
+        for session in ctx.clients.watchers[place]:
             if is_live or (key in before.values and place not in session.watched_stale):
                 session.watch_broken = True
             elif key in now.values:
@@ -148,13 +148,13 @@ def _is_live(ctx: Context, db: Database, key: bytes) -> bool:
 
 
 def _break_watches(ctx: Context, db_index: int, key: bytes) -> None:
-    for session in ctx.engine.watchers[(db_index, key)]:
+    for session in ctx.clients.watchers[(db_index, key)]:
         session.watch_broken = True
 
 
 def _signal_all(ctx: Context, db_index: int) -> None:
     """Signal all keys for which clients of a database wait: their requests are tried again after this one."""
-    blocking = ctx.engine.blocking
+    blocking = ctx.blocking
     for waited_index, key in list(blocking.by_key):
         if waited_index == db_index:
             blocking.signal(db_index, key)

@@ -10,7 +10,7 @@ from penstock.protocol.request_batch import POSITIONS, RequestBatch
 
 @batched("DEL", POSITIONS)
 def del_batch(ctx: Context, batch: RequestBatch, replies: list[bytes]) -> int:
-    return _remove(ctx, batch, replies, is_lazy=ctx.engine.settings.yes("lazyfree-lazy-user-del"))
+    return _remove(ctx, batch, replies, is_lazy=ctx.settings.yes("lazyfree-lazy-user-del"))
 
 
 @batched("UNLINK", POSITIONS)

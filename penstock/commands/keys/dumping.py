@@ -43,7 +43,7 @@ def dump(ctx: Context, args: list[bytes]) -> bytes:
         value = hash_access.hash_at(ctx, key)
     if value is None:
         return reply.null(ctx.resp3)
-    return reply.bulk(payloads.payload_of(value, ctx.engine.settings))
+    return reply.bulk(payloads.payload_of(value, ctx.settings))
 
 
 class Options:
@@ -120,9 +120,9 @@ def restore(ctx: Context, args: list[bytes]) -> bytes:
     if ttl_ms < 0:
         raise ReplyError(b"ERR Invalid TTL value, must be >= 0")
     corrections: list[str] = []
-    value = payloads.value_from(args[3], ctx.engine, ctx.now_us, corrections)
+    value = payloads.value_from(args[3], ctx, corrections)
     if corrections:
-        ctx.engine.persistence.report(f"RESTORE: {correction(key, ctx.db_index, corrections)}.")
+        ctx.persistence.report(f"RESTORE: {correction(key, ctx.db_index, corrections)}.")
     when_ms = min(ttl_ms if options.absolute else ctx.now_ms + ttl_ms, MAX_INT64)
     if old is not None:
         ctx.remove(key)
@@ -136,7 +136,7 @@ def restore(ctx: Context, args: list[bytes]) -> bytes:
     if isinstance(ctx, NotingContext):
         ctx.recall(key, options.idle_s, options.frequency)
     if ctx.effects.log is not None:
-        for line in rewrite.value_lines(key, value, ctx.engine.settings, ctx.effects.compat, Progress()):
+        for line in rewrite.value_lines(key, value, ctx.settings, ctx.effects.compat, Progress()):
             ctx.effects.add_packed(ctx.db_index, line)
     if ttl_ms:
         ctx.db.expire_at(key, when_ms)

@@ -28,7 +28,7 @@ MIN_INT32: Final = -(2**31)
     summary="Removes keys and returns how many existed.",
 )
 def del_(ctx: Context, args: list[bytes]) -> bytes:
-    return _removed(ctx, args, is_lazy=ctx.engine.settings.yes("lazyfree-lazy-user-del"))
+    return _removed(ctx, args, is_lazy=ctx.settings.yes("lazyfree-lazy-user-del"))
 
 
 def _removed(ctx: Context, args: list[bytes], is_lazy: bool) -> bytes:
@@ -183,7 +183,7 @@ def _rename(ctx: Context, key: bytes, value: Value, new_key: bytes, old: Value |
     summary="Moves a key to another database, unless it has a key with this name.",
 )
 def move(ctx: Context, args: list[bytes]) -> bytes:
-    if ctx.engine.cluster is not None:
+    if ctx.cluster is not None:
         raise ReplyError(b"ERR MOVE is not allowed in cluster mode")
     key, home = args[1], ctx.db_index
     target = _read_database(ctx, args[2])
@@ -247,7 +247,7 @@ def copy(ctx: Context, args: list[bytes]) -> bytes:
     if old is not None and not replaces:
         ctx.select(home)
         return reply.ZERO
-    ctx.engine.blocking.settle(home, source)
+    ctx.blocking.settle(home, source)
     copied = under_other_key(value, source, destination) if isinstance(value, bytes) else value.copy()
     _create(ctx, destination, copied, when_ms)
     ctx.event("g", b"copy_to", destination)
@@ -271,7 +271,7 @@ def _read_database(ctx: Context, word: bytes) -> int:
     number = arguments.integer(word)
     if not MIN_INT32 <= number <= MAX_INT32:
         raise ReplyError(b"ERR value is out of range, value must between -2147483648 and 2147483647")
-    if not 0 <= number < len(ctx.engine.keyspace.databases):
+    if not 0 <= number < len(ctx.keyspace.databases):
         raise ReplyError(b"ERR DB index is out of range")
     return number
 

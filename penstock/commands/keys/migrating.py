@@ -5,11 +5,11 @@ from typing import Final
 from penstock.commands.keys import payloads
 from penstock.engine import arguments, refusals
 from penstock.engine.context import Context
-from penstock.engine.migrating import TargetError
 from penstock.engine.table.command_table import command
 from penstock.engine.table.key_place import KeyPlace
 from penstock.engine.table.option_table import OptionTable
 from penstock.engine.telemetry import redaction
+from penstock.engine.waiting.migrating import TargetError
 from penstock.errors import ReplyError
 from penstock.protocol import reply
 from penstock.storage.types.hashes import Hash
@@ -123,7 +123,7 @@ def migrate(ctx: Context, args: list[bytes]) -> bytes:
     keys, requests = _restores(ctx, options)
     if not keys:
         return NO_KEY
-    migrator = ctx.engine.migrator
+    migrator = ctx.waiting.migrator
     host, port = (word.decode(errors="surrogateescape") for word in args[1:3])
     failure = b""
     answers: list[bytes] = []
@@ -161,7 +161,7 @@ def _restores(ctx: Context, options: Options) -> tuple[list[bytes], list[list[by
             value.remove(value.overdue(ctx.now_ms, len(value)))
             if not len(value):
                 continue
-        request = [b"RESTORE", key, b"%d" % ttl_ms, payloads.payload_of(value, ctx.engine.settings)]
+        request = [b"RESTORE", key, b"%d" % ttl_ms, payloads.payload_of(value, ctx.settings)]
         requests.append([*request, b"REPLACE"] if options.replaces else request)
         keys.append(key)
     return keys, requests
@@ -173,7 +173,7 @@ def _remove(ctx: Context, moved: list[bytes]) -> None:
     for key in moved:
         value = ctx.remove(key)
         if value is not None:
-            ctx.engine.free_lazily(value)
+            ctx.free_lazily(value)
             ctx.event("g", b"del", key)
             ctx.dirty += 1
             moved_keys.append(key)

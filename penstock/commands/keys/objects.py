@@ -29,9 +29,9 @@ def _look(ctx: Context, key: bytes) -> Value | None:
     """The value of a key. Counts a hit or a miss, but sends no event for a miss (Redis 8.6.3)."""
     value = ctx.value(key)
     if value is None:
-        ctx.engine.statistics.misses += 1
+        ctx.statistics.misses += 1
     else:
-        ctx.engine.statistics.hits += 1
+        ctx.statistics.hits += 1
     return value
 
 
@@ -81,7 +81,7 @@ def encoding_of(key: bytes, value: Value) -> bytes:
 def freq(ctx: Context, args: list[bytes]) -> bytes:
     if _look(ctx, args[2]) is None:
         return reply.null(ctx.resp3)
-    settings, uses = ctx.engine.settings, recency.uses_of(ctx.engine)
+    settings, uses = ctx.settings, recency.uses_of(ctx.server)
     if uses is None or not settings.text("maxmemory-policy").endswith("lfu"):
         raise ReplyError(
             b"ERR An LFU maxmemory policy is not selected, access frequency not tracked. Please note that when"
@@ -105,12 +105,12 @@ def idletime(ctx: Context, args: list[bytes]) -> bytes:
     """Redis records the use of keys under any policy. Here it is 0 under policies that do not need it."""
     if _look(ctx, args[2]) is None:
         return reply.null(ctx.resp3)
-    if ctx.engine.settings.text("maxmemory-policy").endswith("lfu"):
+    if ctx.settings.text("maxmemory-policy").endswith("lfu"):
         raise ReplyError(
             b"ERR An LFU maxmemory policy is selected, idle time not tracked. Please note that when switching"
             b" between policies at runtime LRU and LFU data will take some time to adjust."
         )
-    uses = recency.uses_of(ctx.engine)
+    uses = recency.uses_of(ctx.server)
     return reply.ZERO if uses is None else reply.integer(uses.idle_ms(ctx.db_index, args[2], ctx.now_ms) // 1000)
 
 

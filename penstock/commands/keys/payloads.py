@@ -13,7 +13,6 @@ from penstock.config.settings import Settings
 from penstock.engine.aof.aof_compat import AofCompat
 from penstock.engine.context import Context
 from penstock.engine.effects import Effects
-from penstock.engine.engine_state import EngineState
 from penstock.engine.rdb import rdb_values
 from penstock.engine.session import Session
 from penstock.errors import ReplyError
@@ -39,34 +38,34 @@ def payload_of(value: Value, settings: Settings) -> bytes:
     return dump_payload.payload_of(value, rdb_values.writer_of_payloads(settings, value))
 
 
-def value_from(payload: bytes, engine: EngineState, now_us: int, corrections: list[str]) -> Value:
+def value_from(payload: bytes, ctx: Context, corrections: list[str]) -> Value:
     """The value of a payload, with nothing shared and no event sent; ReplyError where it is damaged or unknown.
 
     corrections: gets what was wrong in the value, and was put right.
     """
     if payload.startswith(MARK):
-        return _value_from_old(payload, engine, now_us)
+        return _value_from_old(payload, ctx)
     try:
-        defaults = rdb_values.stream_defaults(engine.settings, engine.stream_limits)
+        defaults = rdb_values.stream_defaults(ctx.settings, ctx.form_limits.streams)
         value = dump_payload.value_of(payload, defaults, corrections)
     except dump_payload.WrongFooter:
         raise wrong_footer() from None
     except BadRdb:
         raise bad_format() from None
-    rdb_values.fit_to_settings(value, engine.settings)
+    rdb_values.fit_to_settings(value, ctx.settings)
     return value
 
 
-def _value_from_old(payload: bytes, engine: EngineState, now_us: int) -> Value:
+def _value_from_old(payload: bytes, ctx: Context) -> Value:
     """Of a payload of an earlier Penstock. Only requests that make values are run, in a database of their own."""
     body, checksum = payload[:-CHECKSUM_BYTES], payload[-CHECKSUM_BYTES:]
     version = int.from_bytes(body[-VERSION_BYTES:], "little")
     if not 1 <= version <= VERSION or xxh3_64_intdigest(body).to_bytes(CHECKSUM_BYTES, "little") != checksum:
         raise wrong_footer()
-    scratch = Scratch(engine, now_us)
+    scratch = Scratch(ctx)
     try:
         for request in _requests(body[len(MARK) : -VERSION_BYTES]):
-            if request[0] not in MAKERS or engine.replay(scratch, [request], 0)[1]:
+            if request[0] not in MAKERS or scratch.runner.replay(scratch, [request], 0)[1]:
                 raise bad_format()
     except (Damage, Unfinished, ReplyError):
         raise bad_format() from None
@@ -98,15 +97,15 @@ class Scratch(Context):
 
     __slots__ = ()
 
-    def __init__(self, engine: EngineState, now_us: int) -> None:
+    def __init__(self, ctx: Context) -> None:
         session = Session(0)
         session.privileged = True
-        super().__init__(engine, session)
+        super().__init__(ctx.server, session)
         self.effects = Effects(None, AofCompat())
         self.db_index = -1
         self.db = Database()
-        self.now_us = now_us
-        self.now_ms = now_us // 1000
+        self.now_us = ctx.now_us
+        self.now_ms = ctx.now_ms
         self.waits = False
 
     def read(self, key: bytes) -> Value | None:

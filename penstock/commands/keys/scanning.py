@@ -80,7 +80,7 @@ def scan(ctx: Context, args: list[bytes]) -> bytes:
 
 def _in_own_slots(ctx: Context, names: list[bytes]) -> list[bytes]:
     """What a node of a cluster shows of some keys."""
-    cluster = ctx.engine.cluster
+    cluster = ctx.cluster
     return names if cluster is None else cluster.node.shown(names)
 
 
@@ -90,7 +90,7 @@ def _value_met(ctx: Context, key: bytes) -> Value | None:
     In a transaction or a script `lazyexpire-nested-arbitrary-keys no` forbids that.
     """
     is_overdue = ctx.db.expires.get(key, ctx.now_ms) < ctx.now_ms
-    if is_overdue and not ctx.waits and not ctx.engine.settings.yes("lazyexpire-nested-arbitrary-keys"):
+    if is_overdue and not ctx.waits and not ctx.settings.yes("lazyexpire-nested-arbitrary-keys"):
         return None
     return ctx.value(key)
 
@@ -108,12 +108,12 @@ def randomkey(ctx: Context, args: list[bytes]) -> bytes:
     """All keys are equally likely."""
     draws = 0
     while len(ctx.db) and draws < DRAWS:
-        key = ctx.db.in_order(ctx.now_ms).any_of(ctx.engine.chance)
+        key = ctx.db.in_order(ctx.now_ms).any_of(ctx.chance)
         if not _in_own_slots(ctx, [key]):
             shown = _in_own_slots(ctx, list(ctx.db.values))
             if not shown:
                 break
-            key = ctx.engine.chance.choice(shown)
+            key = ctx.chance.choice(shown)
         if _value_met(ctx, key) is not None:
             return reply.bulk(key)
         draws += key in ctx.db.values

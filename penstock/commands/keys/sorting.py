@@ -97,7 +97,7 @@ def _refuse_other_slots(ctx: Context, key: bytes, pattern: bytes, option: bytes)
 
     A pattern without a star is one key for GET, and for BY none (Redis 8.6.3).
     """
-    if ctx.engine.cluster is None or pattern == b"#" or (b"*" not in pattern and option == b"BY"):
+    if ctx.cluster is None or pattern == b"#" or (b"*" not in pattern and option == b"BY"):
         return
     if b"*" not in pattern and slot_of(pattern) == slot_of(key):
         return
@@ -243,7 +243,7 @@ def sort(ctx: Context, args: list[bytes]) -> bytes:
             ctx.log_request(args)
         return reply.ZERO
     stored = List([text or b"" for text in found])
-    stored.settle(ctx.engine.settings.number("list-max-listpack-size"))
+    stored.settle(ctx.settings.number("list-max-listpack-size"))
     overwrite(ctx, options.store_at, stored)
     ctx.event("l", b"sortstore", options.store_at)
     ctx.dirty += len(found)

@@ -36,7 +36,7 @@ def read_list(ctx: Context, key: bytes) -> List | None:
 
 def listpack_size(ctx: Context) -> int:
     """The directive that decides in which form Redis keeps a list."""
-    return ctx.engine.settings.number("list-max-listpack-size")
+    return ctx.settings.number("list-max-listpack-size")
 
 
 def notify_popped(ctx: Context, key: bytes, found: List, left: bool, count: int) -> None:

@@ -44,7 +44,7 @@ def wait(ctx: Context, keys: list[bytes], deadline_ms: int, immediate_reply: byt
         ctx.session, ctx.row, ctx.args, ctx.db_index, keys, deadline_ms, reply.null_array(ctx.resp3)
     )
     blocked.kind = List
-    ctx.engine.block(blocked)
+    ctx.blocking.block(blocked)
     return BLOCKED
 
 

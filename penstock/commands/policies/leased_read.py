@@ -133,7 +133,7 @@ def _deliver_again(
         ctx.dirty += len(again.taken)
         group_effects.log_held(ctx, target.key, group, runs)
         policy.redelivered += delivered_before
-        ctx.engine.policies.redelivered += delivered_before
+        ctx.policies.redelivered += delivered_before
         settling.delivered(ctx, target.key, target.stream, group, ctx.now_ms)
     if again.dead:
         settling.buried(ctx, target.key, target.stream, group)

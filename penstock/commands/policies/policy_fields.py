@@ -3,7 +3,6 @@
 from typing import Final
 
 from penstock.engine.context import Context
-from penstock.engine.engine_state import EngineState
 from penstock.engine.policies import forwarding, leases, retention
 from penstock.protocol import reply
 from penstock.storage.deadlines import NEVER
@@ -18,7 +17,7 @@ NAME: Final = b"penstock-policy"
 def of_stream(ctx: Context, stream: Stream) -> list[tuple[bytes, bytes]]:
     """The field of a stream's own policy; none if there is no such policy, or a named compat-version."""
     policies = stream.policies
-    if policies is None or not policies.settings.is_set or not ctx.engine.policies.kept:
+    if policies is None or not policies.settings.is_set or not ctx.policies.kept:
         return []
     settings = policies.settings
     next_ms = min(retention.next_ms(stream, policies), forwarding.next_ms(stream, policies))
@@ -41,7 +40,7 @@ def of_stream(ctx: Context, stream: Stream) -> list[tuple[bytes, bytes]]:
 def of_group(ctx: Context, stream: Stream, group: Group) -> list[tuple[bytes, bytes]]:
     """The field of a group's policy; none if there is no such policy, or a named compat-version."""
     policy = group.policy
-    if policy is None or not policy.settings.is_set or not ctx.engine.policies.kept:
+    if policy is None or not policy.settings.is_set or not ctx.policies.kept:
         return []
     settings = policy.settings
     next_ms = leases.next_ms(ctx, stream, group, policy)
@@ -65,11 +64,11 @@ def of_group(ctx: Context, stream: Stream, group: Group) -> list[tuple[bytes, by
     return [(NAME, reply.fields(shown, ctx.resp3))]
 
 
-def counters(engine: EngineState) -> dict[str, int]:
+def counters(ctx: Context) -> dict[str, int]:
     """INFO stats: what policies did since the start, and how many entries are held now. O(groups with policies)."""
-    counted, now_ms = engine.policies, engine.context.now_ms
+    counted, now_ms = ctx.policies, ctx.now_ms
     held = 0
-    for db in engine.keyspace.databases:
+    for db in ctx.keyspace.databases:
         for key in db.policies_due.times:
             stream = db.values[key]
             if isinstance(stream, Stream):

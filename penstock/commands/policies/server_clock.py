@@ -28,7 +28,7 @@ _GOES_BACK: Final = b"ERR the clock cannot go back"
 )
 def penstock_clock(ctx: Context, args: list[bytes]) -> bytes:
     """SET stops the clock. A clock that stands is not set back; one that runs may be: it is the machine's."""
-    clock = ctx.engine.clock
+    clock = ctx.clock
     if not isinstance(clock, MovableClock):
         raise ReplyError(b"ERR the clock is the system's: start the server with penstock-test-clock yes")
     word = args[1].upper()
@@ -65,6 +65,6 @@ def _advance(ctx: Context, clock: MovableClock, ms: int) -> None:
 def _tick(ctx: Context, clock: MovableClock, ms: int) -> None:
     """Do what comes due. The tick runs in this request's context, which is its again afterwards."""
     session, row, args = ctx.session, ctx.row, ctx.args
-    clock_moving.advance(ctx.engine, clock, ms)
+    clock_moving.advance(ctx.server, clock, ms)
     ctx.begin(session, clock.now_us())
     ctx.take_up(row, args)

@@ -44,7 +44,7 @@ def subscribe(ctx: Context, args: list[bytes]) -> bytes:
     _refuse_in_log(session, b"SUBSCRIBE")
     replies: list[bytes] = []
     for channel in args[1:]:
-        ctx.engine.subscriptions.subscribe(session, channel)
+        ctx.subscriptions.subscribe(session, channel)
         replies.append(_confirmation(ctx, b"subscribe", channel, _count(session)))
     return _deliver(ctx, replies)
 
@@ -65,7 +65,7 @@ def psubscribe(ctx: Context, args: list[bytes]) -> bytes:
     _refuse_in_log(session, b"PSUBSCRIBE")
     replies: list[bytes] = []
     for pattern in args[1:]:
-        ctx.engine.subscriptions.subscribe_pattern(session, pattern)
+        ctx.subscriptions.subscribe_pattern(session, pattern)
         replies.append(_confirmation(ctx, b"psubscribe", pattern, _count(session)))
     return _deliver(ctx, replies)
 
@@ -88,7 +88,7 @@ def ssubscribe(ctx: Context, args: list[bytes]) -> bytes:
         raise _denied(b"SSUBSCRIBE")
     replies: list[bytes] = []
     for channel in args[1:]:
-        ctx.engine.subscriptions.subscribe_shard(session, channel)
+        ctx.subscriptions.subscribe_shard(session, channel)
         replies.append(_confirmation(ctx, b"ssubscribe", channel, len(session.shard_channels)))
     return _deliver(ctx, replies)
 
@@ -110,7 +110,7 @@ def unsubscribe(ctx: Context, args: list[bytes]) -> bytes:
     session = ctx.session
     replies: list[bytes] = []
     for channel in args[1:] or list(session.channels):
-        ctx.engine.subscriptions.unsubscribe(session, channel)
+        ctx.subscriptions.unsubscribe(session, channel)
         replies.append(_confirmation(ctx, b"unsubscribe", channel, _count(session)))
     return _deliver(ctx, replies or [_confirmation(ctx, b"unsubscribe", None, _count(session))])
 
@@ -129,7 +129,7 @@ def punsubscribe(ctx: Context, args: list[bytes]) -> bytes:
     session = ctx.session
     replies: list[bytes] = []
     for pattern in args[1:] or list(session.patterns):
-        ctx.engine.subscriptions.unsubscribe_pattern(session, pattern)
+        ctx.subscriptions.unsubscribe_pattern(session, pattern)
         replies.append(_confirmation(ctx, b"punsubscribe", pattern, _count(session)))
     return _deliver(ctx, replies or [_confirmation(ctx, b"punsubscribe", None, _count(session))])
 
@@ -149,7 +149,7 @@ def sunsubscribe(ctx: Context, args: list[bytes]) -> bytes:
     session = ctx.session
     replies: list[bytes] = []
     for channel in args[1:] or list(session.shard_channels):
-        ctx.engine.subscriptions.unsubscribe_shard(session, channel)
+        ctx.subscriptions.unsubscribe_shard(session, channel)
         replies.append(_confirmation(ctx, b"sunsubscribe", channel, len(session.shard_channels)))
     return _deliver(ctx, replies or [_confirmation(ctx, b"sunsubscribe", None, len(session.shard_channels))])
 
@@ -181,7 +181,7 @@ def _deliver(ctx: Context, confirmations: list[bytes]) -> bytes:
     joined = b"".join(confirmations)
     if not session.is_silent and not session.reply_skip:
         return joined
-    ctx.engine.outgoing.append((session, joined))
+    ctx.clients.outgoing.append((session, joined))
     return reply.NO_REPLY
 
 
@@ -203,8 +203,8 @@ def _deliver(ctx: Context, confirmations: list[bytes]) -> bytes:
     summary="Sends a message to the present subscribers of a channel.",
 )
 def publish(ctx: Context, args: list[bytes]) -> bytes:
-    ctx.engine.replication.spread(args)
-    return reply.integer(ctx.engine.subscriptions.publish(args[1], args[2], ctx.engine.outgoing))
+    ctx.replication.spread(args)
+    return reply.integer(ctx.subscriptions.publish(args[1], args[2], ctx.clients.outgoing))
 
 
 @command(
@@ -220,8 +220,8 @@ def publish(ctx: Context, args: list[bytes]) -> bytes:
     summary="Sends a message to the present subscribers of a shard channel.",
 )
 def spublish(ctx: Context, args: list[bytes]) -> bytes:
-    ctx.engine.replication.spread(args)
-    return reply.integer(ctx.engine.subscriptions.publish_to_shard(args[1], args[2], ctx.engine.outgoing))
+    ctx.replication.spread(args)
+    return reply.integer(ctx.subscriptions.publish_to_shard(args[1], args[2], ctx.clients.outgoing))
 
 
 # -- PUBSUB -----------------------------------------------------------------------------------------------------------
@@ -242,7 +242,7 @@ container("PUBSUB", group="pubsub", since="2.8.0", summary="Commands that descri
     summary="Lists the channels with subscribers.",
 )
 def pubsub_channels(ctx: Context, args: list[bytes]) -> bytes:
-    return _names(ctx.engine.subscriptions.channels, args)
+    return _names(ctx.subscriptions.channels, args)
 
 
 @command(
@@ -258,7 +258,7 @@ def pubsub_channels(ctx: Context, args: list[bytes]) -> bytes:
     summary="Lists the shard channels with subscribers.",
 )
 def pubsub_shardchannels(ctx: Context, args: list[bytes]) -> bytes:
-    return _names(ctx.engine.subscriptions.shard_channels, args)
+    return _names(ctx.subscriptions.shard_channels, args)
 
 
 def _names(names: Iterable[bytes], args: list[bytes]) -> bytes:
@@ -281,7 +281,7 @@ def _names(names: Iterable[bytes], args: list[bytes]) -> bytes:
     summary="Returns the number of subscribers of each given channel.",
 )
 def pubsub_numsub(ctx: Context, args: list[bytes]) -> bytes:
-    return _counts(ctx.engine.subscriptions.channels, args[2:])
+    return _counts(ctx.subscriptions.channels, args[2:])
 
 
 @command(
@@ -294,7 +294,7 @@ def pubsub_numsub(ctx: Context, args: list[bytes]) -> bytes:
     summary="Returns the number of subscribers of each given shard channel.",
 )
 def pubsub_shardnumsub(ctx: Context, args: list[bytes]) -> bytes:
-    return _counts(ctx.engine.subscriptions.shard_channels, args[2:])
+    return _counts(ctx.subscriptions.shard_channels, args[2:])
 
 
 def _counts(listeners: dict[bytes, Listeners], names: list[bytes]) -> bytes:
@@ -311,7 +311,7 @@ def _counts(listeners: dict[bytes, Listeners], names: list[bytes]) -> bytes:
     summary="Returns the number of different patterns with subscribers.",
 )
 def pubsub_numpat(ctx: Context, args: list[bytes]) -> bytes:
-    return reply.integer(len(ctx.engine.subscriptions.patterns))
+    return reply.integer(len(ctx.subscriptions.patterns))
 
 
 @command("PUBSUB|HELP", group="pubsub", since="6.2.0", flags="loading stale", summary="Lists the subcommands.")

@@ -38,20 +38,19 @@ class Wanted:
     summary="Makes one of the replicas the master, and this server its replica.",
 )
 def failover_command(ctx: Context, args: list[bytes]) -> bytes:
-    engine = ctx.engine
-    if engine.cluster is not None:
+    if ctx.cluster is not None:
         raise ReplyError(b"ERR FAILOVER not allowed in cluster mode. Use CLUSTER FAILOVER command instead.")
     if len(args) == 2 and args[1].upper() == b"ABORT":
-        if not failover.is_running(engine):
+        if not failover.is_running(ctx.server):
             raise ReplyError(b"ERR No failover in progress.")
-        failover.abort(engine, failover.ABORTED_BY_HAND)
+        failover.abort(ctx.server, failover.ABORTED_BY_HAND)
         return reply.OK
     wanted = _wanted(args)
     _admit(ctx, wanted)
     deadline_ms = (
-        min(engine.replication.now_ms() + wanted.timeout_ms, arguments.MAX_INT64) if wanted.timeout_ms else NO_DEADLINE
+        min(ctx.replication.now_ms() + wanted.timeout_ms, arguments.MAX_INT64) if wanted.timeout_ms else NO_DEADLINE
     )
-    failover.begin(engine, wanted.target, deadline_ms, wanted.forced)
+    failover.begin(ctx.server, wanted.target, deadline_ms, wanted.forced)
     return reply.OK
 
 
@@ -79,8 +78,8 @@ def _wanted(args: list[bytes]) -> Wanted:
 
 def _admit(ctx: Context, wanted: Wanted) -> None:
     """The refusals, in Redis's order."""
-    replication = ctx.engine.replication
-    if failover.is_running(ctx.engine):
+    replication = ctx.replication
+    if failover.is_running(ctx.server):
         raise ReplyError(b"ERR FAILOVER already in progress.")
     if replication.master is not None:
         raise ReplyError(b"ERR FAILOVER is not valid when server is a replica.")

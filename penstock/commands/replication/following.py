@@ -17,13 +17,12 @@ SYNTAX: Final = "args:<host-port:(host port:integer)|no-one:(no:NO one:ONE)>"
 
 @command("REPLICAOF", SYNTAX, group="server", since="5.0.0", flags=FLAGS, summary="Follows a master, or stops it.")
 def replicaof(ctx: Context, args: list[bytes]) -> bytes:
-    engine = ctx.engine
-    if engine.cluster is not None:
+    if ctx.cluster is not None:
         raise ReplyError(b"ERR REPLICAOF not allowed in cluster mode.")
-    if failover.is_running(engine):
+    if failover.is_running(ctx.server):
         raise ReplyError(b"ERR REPLICAOF not allowed while failing over.")
     if args[1].upper() == b"NO" and args[2].upper() == b"ONE":
-        role.lead(engine)
+        role.lead(ctx.server)
         return reply.OK
     if ctx.session.is_replica:
         raise ReplyError(b"ERR Command is not valid when client is a replica.")
@@ -31,10 +30,10 @@ def replicaof(ctx: Context, args: list[bytes]) -> bytes:
     if not 0 <= port <= HIGHEST_PORT:
         raise ReplyError(BAD_PORT)
     host = args[1].decode(errors="surrogateescape")
-    master = engine.replication.master
+    master = ctx.replication.master
     if master is not None and (master.host, master.port) == (host, port):
         return b"+OK Already connected to specified master\r\n"
-    role.follow(engine, host, port)
+    role.follow(ctx.server, host, port)
     return reply.OK
 
 

@@ -21,7 +21,7 @@ from penstock.protocol import reply
     summary="Returns the server's role: a master with its replicas, or a replica with its master.",
 )
 def role(ctx: Context, args: list[bytes]) -> bytes:
-    replication = ctx.engine.replication
+    replication = ctx.replication
     master = replication.master
     if master is not None:
         where = [reply.bulk(b"slave"), reply.bulk(master.host.encode()), reply.integer(master.port)]
@@ -37,8 +37,7 @@ def role(ctx: Context, args: list[bytes]) -> bytes:
 
 def info(ctx: Context) -> str:
     """INFO replication: its lines, each ended by CR LF."""
-    engine = ctx.engine
-    replication, settings = engine.replication, engine.settings
+    replication, settings = ctx.replication, ctx.settings
     attached = _attached(replication)
     master = replication.master
     text = "role:master\r\n" if master is None else "role:slave\r\n"

@@ -3,6 +3,7 @@
 from typing import Final
 
 from penstock.engine import arguments, refusals
+from penstock.engine.aof import aof_compat
 from penstock.engine.context import Context
 from penstock.engine.replication import failover, role, stream_versions
 from penstock.engine.replication.replica import NO_ACK, Replica
@@ -49,26 +50,26 @@ def psync(ctx: Context, args: list[bytes]) -> bytes:
 
 def _take_over(ctx: Context, asked_id: bytes) -> None:
     """Our master asks us to be master in its place; it has held writes back until we had all (FAILOVER)."""
-    replication = ctx.engine.replication
+    replication = ctx.replication
     if replication.master is None:
         raise ReplyError(b"ERR PSYNC FAILOVER can't be sent to a master.")
     if asked_id != replication.id.encode():
         raise ReplyError(b"ERR PSYNC FAILOVER replid must match my replid.")
     replication.failover.report(f"{ctx.session.address} asks this replica to take over: it is a master now.")
-    role.lead(ctx.engine)
+    role.lead(ctx.server)
 
 
 def _arrive(ctx: Context, asked_id: bytes, asked_offset: int, is_plain_sync: bool) -> bytes:
     """The server answers it: an answer of ours would have to stand before what the server sends."""
     if ctx.session.is_replica:
         return reply.NO_REPLY
-    master = ctx.engine.replication.master
-    if failover.is_running(ctx.engine):
+    master = ctx.replication.master
+    if failover.is_running(ctx.server):
         raise ReplyError(b"NOMASTERLINK Can't SYNC while failing over")
     if master is not None and not master.is_up:
         raise ReplyError(b"NOMASTERLINK Can't SYNC while not connected with my master")
-    ctx.engine.replication.arrive(ctx.session, asked_id, asked_offset, is_plain_sync)
-    ctx.engine.choose_compat()
+    ctx.replication.arrive(ctx.session, asked_id, asked_offset, is_plain_sync)
+    ctx.effects.compat = aof_compat.within_words(ctx.settings, ctx.replication.words)
     return reply.NO_REPLY
 
 
@@ -85,13 +86,13 @@ def _arrive(ctx: Context, asked_id: bytes, asked_offset: int, is_plain_sync: boo
 def replconf(ctx: Context, args: list[bytes]) -> bytes:
     if not len(args) & 1:
         raise refusals.syntax()
-    replication = ctx.engine.replication
+    replication = ctx.replication
     for at in range(1, len(args), 2):
         option, word = args[at].upper(), args[at + 1]
         if option in (ACK, b"GETACK"):
             if option == ACK and ctx.session.is_replica:
                 replication.acknowledged(replication.state_of(ctx.session), *_acked(args[at:]))
-                ctx.engine.settle_syncs()
+                ctx.waiting.settle_syncs()
             return reply.NO_REPLY
         _note(replication.state_of(ctx.session), option, word, args[at])
     return reply.OK

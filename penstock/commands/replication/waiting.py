@@ -33,11 +33,11 @@ AOF_NOT_ON_REPLICA: Final = (
 )
 def wait(ctx: Context, args: list[bytes]) -> bytes:
     """Waits for all that was written so far, by any client, so it may wait a little longer than Redis."""
-    if ctx.engine.replication.master is not None:
+    if ctx.replication.master is not None:
         raise ReplyError(NOT_ON_REPLICA)
     replicas = arguments.integer(args[1])
     deadline_ms = timeouts.deadline(args[2], ctx.now_ms)
-    wanted = Wanted(NO_LOG, ctx.engine.replication.last_write_offset, False, replicas, counts_syncs=False)
+    wanted = Wanted(NO_LOG, ctx.replication.last_write_offset, False, replicas, counts_syncs=False)
     return _answer(ctx, wanted, deadline_ms)
 
 
@@ -53,8 +53,7 @@ def wait(ctx: Context, args: list[bytes]) -> bytes:
 )
 def waitaof(ctx: Context, args: list[bytes]) -> bytes:
     """Waits for all units appended so far, not only this connection's, so it may wait a little longer than Redis."""
-    engine = ctx.engine
-    if engine.replication.master is not None:
+    if ctx.replication.master is not None:
         raise ReplyError(AOF_NOT_ON_REPLICA)
     local = arguments.integer(args[1])
     if local not in (0, 1):
@@ -63,23 +62,21 @@ def waitaof(ctx: Context, args: list[bytes]) -> bytes:
     if replicas < 0:
         raise ReplyError(POSITIVE)
     deadline_ms = timeouts.deadline(args[3], ctx.now_ms)
-    logged = engine.persistence.log is not None and engine.settings.yes("appendonly")
+    logged = ctx.persistence.log is not None and ctx.settings.yes("appendonly")
     if local and not logged:
         raise ReplyError(b"ERR WAITAOF cannot be used when numlocal is set but appendonly is disabled.")
-    unit = engine.persistence.appended_units() if logged else NO_LOG
-    wanted = Wanted(unit, engine.replication.last_write_offset, local == 1, replicas, counts_syncs=True)
+    unit = ctx.persistence.appended_units() if logged else NO_LOG
+    wanted = Wanted(unit, ctx.replication.last_write_offset, local == 1, replicas, counts_syncs=True)
     return _answer(ctx, wanted, deadline_ms)
 
 
 def _answer(ctx: Context, wanted: Wanted, deadline_ms: int) -> bytes:
     """The reply, if what is waited for is there already or the request may not wait."""
-    engine = ctx.engine
-    is_met, answer = wanted.look(engine.copies)
+    is_met, answer = wanted.look(ctx.waiting.copies)
     if is_met or not ctx.waits:
         return answer
     assert ctx.row is not None, "a request that runs has a row"
     blocked = BlockedRequest(ctx.session, ctx.row, ctx.args, ctx.db_index, [], deadline_ms, answer)
-    engine.block(blocked)
-    engine.sync_waiting.add(blocked, wanted)
-    engine.replication.wants_acks = wanted.replicas > 0
+    ctx.waiting.for_syncs(blocked, wanted)
+    ctx.replication.wants_acks = wanted.replicas > 0
     return BLOCKED

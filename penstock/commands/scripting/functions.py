@@ -44,8 +44,8 @@ def fcall_ro(ctx: Context, args: list[bytes]) -> bytes:
 
 
 def _call(ctx: Context, args: list[bytes], read_only: bool) -> bytes:
-    ctx.engine.show_script(ctx)
-    scripts = ctx.engine.scripts
+    ctx.show_script()
+    scripts = ctx.scripts
     function = scripts.libraries.function(args[1])
     keys = keys_and_args(args, b"ERR Bad number of keys provided")
     return scripts.call(ctx, function, keys, args[3:], read_only)
@@ -70,7 +70,7 @@ def function_load(ctx: Context, args: list[bytes]) -> bytes:
         if option.upper() != b"REPLACE":
             raise ReplyError(b"ERR Unknown option given: " + refusals.c_string(option))
         replaces = True
-    libraries = ctx.engine.scripts.libraries
+    libraries = ctx.scripts.libraries
     try:
         name = libraries.load(args[-1], replaces, REPLAY_LIMIT_MS if ctx.session.privileged else LOAD_LIMIT_MS)
     except ReplyError as refusal:
@@ -93,7 +93,7 @@ def function_load(ctx: Context, args: list[bytes]) -> bytes:
     summary="Removes a library.",
 )
 def function_delete(ctx: Context, args: list[bytes]) -> bytes:
-    ctx.engine.scripts.libraries.delete(args[2])
+    ctx.scripts.libraries.delete(args[2])
     ctx.log_request(args)
     ctx.dirty += 1
     return reply.OK
@@ -114,7 +114,7 @@ def function_flush(ctx: Context, args: list[bytes]) -> bytes:
         raise refusals.unknown_or_wrong(args[1], args[0])
     if len(args) == 3 and args[2].upper() not in (b"ASYNC", b"SYNC"):
         raise ReplyError(b"ERR FUNCTION FLUSH only supports SYNC|ASYNC option")
-    ctx.engine.scripts.libraries.flush()
+    ctx.scripts.libraries.flush()
     ctx.log_request(args)
     ctx.dirty += 1
     return reply.OK
@@ -150,7 +150,7 @@ def function_list(ctx: Context, args: list[bytes]) -> bytes:
     return reply.array(
         [
             _described(library, with_code, ctx.resp3)
-            for library in ctx.engine.scripts.libraries.by_name.values()
+            for library in ctx.scripts.libraries.by_name.values()
             if glob is None or glob.matches(library.name)
         ]
     )
@@ -190,7 +190,7 @@ def _described(library: Library, with_code: bool, resp3: bool) -> bytes:
     summary="Says which function runs, and how many there are.",
 )
 def function_stats(ctx: Context, args: list[bytes]) -> bytes:
-    scripts, resp3 = ctx.engine.scripts, ctx.resp3
+    scripts, resp3 = ctx.scripts, ctx.resp3
     running = scripts.running
     shown = reply.null(resp3)
     if running is not None:
@@ -222,7 +222,7 @@ def function_stats(ctx: Context, args: list[bytes]) -> bytes:
     summary="Answers all libraries in one text, for FUNCTION RESTORE.",
 )
 def function_dump(ctx: Context, args: list[bytes]) -> bytes:
-    return reply.bulk(function_payload.written(list(ctx.engine.scripts.libraries.codes())))
+    return reply.bulk(function_payload.written(list(ctx.scripts.libraries.codes())))
 
 
 @command(
@@ -243,7 +243,7 @@ def function_restore(ctx: Context, args: list[bytes]) -> bytes:
     if policy not in (b"FLUSH", b"APPEND", b"REPLACE"):
         raise ReplyError(b"ERR Wrong restore policy given, value should be either FLUSH, APPEND or REPLACE.")
     codes = function_payload.read(args[2])
-    libraries = ctx.engine.scripts.libraries
+    libraries = ctx.scripts.libraries
     before = list(libraries.codes())
     try:
         if policy == b"FLUSH":
@@ -272,7 +272,7 @@ def function_restore(ctx: Context, args: list[bytes]) -> bytes:
     summary="Stops the function that runs, if it has written nothing.",
 )
 def function_kill(ctx: Context, args: list[bytes]) -> bytes:
-    return ctx.engine.scripts.kill(True)
+    return ctx.scripts.kill(True)
 
 
 @command(

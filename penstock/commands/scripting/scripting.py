@@ -60,9 +60,9 @@ def eval_ro(ctx: Context, args: list[bytes]) -> bytes:
 
 
 def _evaluate(ctx: Context, args: list[bytes], read_only: bool) -> bytes:
-    ctx.engine.show_script(ctx)
+    ctx.show_script()
     keys = keys_and_args(args)
-    scripts = ctx.engine.scripts
+    scripts = ctx.scripts
     sha = scripts.add(args[1], False)
     return scripts.run(ctx, sha, scripts.cached[sha], keys, args[3:], read_only)
 
@@ -98,11 +98,11 @@ def evalsha_ro(ctx: Context, args: list[bytes]) -> bytes:
 
 
 def _evaluate_kept(ctx: Context, args: list[bytes], read_only: bool) -> bytes:
-    ctx.engine.show_script(ctx)
+    ctx.show_script()
     if len(args[1]) != SHA_LENGTH:
         raise ReplyError(NO_SCRIPT)
     keys = keys_and_args(args)
-    scripts, sha = ctx.engine.scripts, args[1]
+    scripts, sha = ctx.scripts, args[1]
     script = scripts.cached.get(sha)
     if script is None:
         sha = sha.lower()
@@ -129,7 +129,7 @@ container("SCRIPT", group="scripting", since="2.6.0", summary="Keeps scripts, fo
     summary="Keeps a script without running it.",
 )
 def script_load(ctx: Context, args: list[bytes]) -> bytes:
-    return reply.bulk(ctx.engine.scripts.add(args[2], True))
+    return reply.bulk(ctx.scripts.add(args[2], True))
 
 
 @command(
@@ -143,7 +143,7 @@ def script_load(ctx: Context, args: list[bytes]) -> bytes:
     summary="Says which scripts the server has kept.",
 )
 def script_exists(ctx: Context, args: list[bytes]) -> bytes:
-    cached = ctx.engine.scripts.cached
+    cached = ctx.scripts.cached
     return reply.array([reply.integer(int(sha.lower() in cached)) for sha in args[2:]])
 
 
@@ -162,7 +162,7 @@ def script_exists(ctx: Context, args: list[bytes]) -> bytes:
 def script_flush(ctx: Context, args: list[bytes]) -> bytes:
     if len(args) > 3 or (len(args) == 3 and args[2].upper() not in (b"ASYNC", b"SYNC")):
         raise ReplyError(b"ERR SCRIPT FLUSH only support SYNC|ASYNC option")
-    ctx.engine.scripts.flush()
+    ctx.scripts.flush()
     return reply.OK
 
 
@@ -175,7 +175,7 @@ def script_flush(ctx: Context, args: list[bytes]) -> bytes:
     summary="Stops the script that runs, if it has written nothing.",
 )
 def script_kill(ctx: Context, args: list[bytes]) -> bytes:
-    return ctx.engine.scripts.kill(False)
+    return ctx.scripts.kill(False)
 
 
 @command(

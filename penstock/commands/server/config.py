@@ -39,7 +39,7 @@ container(
     summary="Returns the directives whose names match a pattern, with their values.",
 )
 def config_get(ctx: Context, args: list[bytes]) -> bytes:
-    settings = ctx.engine.settings
+    settings = ctx.settings
     requested: dict[str, bytes] = {}  # each directive once, under the name that was sent first
     for pattern in args[2:]:
         if globs.is_plain(pattern):
@@ -81,7 +81,7 @@ def _without_secrets(request: list[bytes]) -> list[bytes]:
 def config_set(ctx: Context, args: list[bytes]) -> bytes:
     if len(args) % 2:
         raise refusals.syntax()
-    settings = ctx.engine.settings
+    settings = ctx.settings
     pairs = [(_decoded(args[at]), _decoded(args[at + 1])) for at in range(2, len(args), 2)]
     protected_too = protected_commands.allows(settings.text("enable-protected-configs"), ctx.session)
     settings.set_pairs(pairs, protected_too)
@@ -97,7 +97,7 @@ def config_set(ctx: Context, args: list[bytes]) -> bytes:
     summary="Resets the counters of INFO.",
 )
 def config_resetstat(ctx: Context, args: list[bytes]) -> bytes:
-    ctx.engine.statistics.reset()
+    ctx.statistics.reset()
     return reply.OK
 
 
@@ -111,11 +111,11 @@ def config_resetstat(ctx: Context, args: list[bytes]) -> bytes:
 )
 def config_rewrite(ctx: Context, args: list[bytes]) -> bytes:
     """Comments and the order of lines stay. The file is replaced as a whole."""
-    settings = ctx.engine.settings
+    settings = ctx.settings
     if settings.file is None:
         raise ReplyError(b"ERR The server is running without a config file")
     try:
-        config_file.rewrite(settings, ctx.engine.access.lines_for_configuration())
+        config_file.rewrite(settings, ctx.access.lines_for_configuration())
     except OSError as error:
         raise ReplyError(b"ERR Rewriting config file: " + _encoded(error.strerror or "")) from None
     return reply.OK

@@ -47,12 +47,12 @@ Subcommand: TypeAlias = Callable[[Context, list[bytes]], bytes]
 )
 def debug(ctx: Context, args: list[bytes]) -> bytes:
     if ctx.row is not None:
-        protected_commands.require_allowed(ctx.engine.settings, ctx.session, ctx.row)
+        protected_commands.require_allowed(ctx.settings, ctx.session, ctx.row)
     entry = SUBCOMMANDS.get(args[1].upper())
     if entry is not None:
         min_words, max_words, subcommand = entry
         if min_words <= len(args) - 2 <= max_words:
-            if ctx.engine.loading and not ctx.session.privileged and args[1].upper() in NEED_LOADED_KEYS:
+            if ctx.conditions.loading and not ctx.session.privileged and args[1].upper() in NEED_LOADED_KEYS:
                 raise refusals.loading()
             return subcommand(ctx, args)
     raise refusals.unknown_or_wrong(args[1], args[0])
@@ -66,12 +66,12 @@ def _sleep(ctx: Context, args: list[bytes]) -> bytes:
     number = NUMBER.match(args[2])
     seconds = float(number[0]) if number else 0.0
     if seconds > 0:
-        ctx.engine.clock.sleep(seconds)
+        ctx.clock.sleep(seconds)
     return reply.OK
 
 
 def _set_active_expire(ctx: Context, args: list[bytes]) -> bytes:
-    ctx.engine.active_expiry = _c_integer(args[2]) != 0
+    ctx.conditions.active_expiry = _c_integer(args[2]) != 0
     return reply.OK
 
 
@@ -81,7 +81,7 @@ def _c_integer(word: bytes) -> int:
 
 
 def _change_repl_id(ctx: Context, args: list[bytes]) -> bytes:
-    ctx.engine.replication.change_id()
+    ctx.replication.change_id()
     return reply.OK
 
 
@@ -89,20 +89,20 @@ def _reload(ctx: Context, args: list[bytes]) -> bytes:
     options = {word.upper() for word in args[2:]}
     if not options <= RELOAD_OPTIONS:
         raise ReplyError(b"ERR DEBUG RELOAD only supports the MERGE, NOFLUSH and NOSAVE options.")
-    saves = ctx.engine.persistence.saves
+    saves = ctx.persistence.saves
     if not options or saves.save is None or saves.load is None:
-        reload.reload(ctx.engine, ctx.now_ms)
+        reload.reload(ctx.server, ctx.now_ms)
     elif b"NOSAVE" not in options and saves.save():
         raise ReplyError(b"ERR")
     elif saves.load(b"NOFLUSH" not in options, b"MERGE" in options):
         raise ReplyError(b"ERR Error trying to load the RDB dump, check server logs")
-    ctx.engine.notify_reload(ctx)
+    ctx.notify_reload()
     return reply.OK
 
 
 def _loadaof(ctx: Context, args: list[bytes]) -> bytes:
-    reload.reload_from_log(ctx.engine)
-    ctx.engine.notify_reload(ctx)
+    reload.reload_from_log(ctx.server)
+    ctx.notify_reload()
     return reply.OK
 
 
@@ -151,7 +151,7 @@ def _quicklist(ctx: Context, args: list[bytes]) -> bytes:
 
 
 def _digest(ctx: Context, args: list[bytes]) -> bytes:
-    return reply.simple(digests.of_keyspace(ctx.engine.keyspace).hex().encode())
+    return reply.simple(digests.of_keyspace(ctx.keyspace).hex().encode())
 
 
 def _digest_value(ctx: Context, args: list[bytes]) -> bytes:
@@ -183,9 +183,9 @@ def _positive(word: bytes) -> int:
 
 def _htstats(ctx: Context, args: list[bytes]) -> bytes:
     index = arguments.integer(args[2])
-    if not 0 <= index < len(ctx.engine.keyspace.databases):
+    if not 0 <= index < len(ctx.keyspace.databases):
         raise ReplyError(b"ERR Out of range database")
-    db = ctx.engine.keyspace.databases[index]
+    db = ctx.keyspace.databases[index]
     text = b"[Dictionary HT]\n%b[Expires HT]\n%b" % (_table(len(db.values)), _table(len(db.expires)))
     return reply.verbatim(text, ctx.resp3)
 
@@ -249,9 +249,9 @@ def _structsize(ctx: Context, args: list[bytes]) -> bytes:
 
 def _client_eviction(ctx: Context, args: list[bytes]) -> bytes:
     """How many clients take how much memory, by powers of two."""
-    if not ctx.engine.settings.text("maxmemory-clients").rstrip("%").strip("0"):
+    if not ctx.settings.text("maxmemory-clients").rstrip("%").strip("0"):
         raise ReplyError(b"ERR maxmemory-clients is disabled.")
-    sizes = [memory_of(session) for session in ctx.engine.sessions.values() if not session.is_replica]
+    sizes = [memory_of(session) for session in ctx.clients.sessions.values() if not session.is_replica]
     lines: list[str] = []
     for power in range(SMALLEST_BUCKET, LARGEST_BUCKET + 1):
         low = 0 if power == SMALLEST_BUCKET else 1 << power - 1

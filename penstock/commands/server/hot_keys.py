@@ -33,7 +33,7 @@ container("HOTKEYS", group="server", since="8.6.0", summary="Commands that find 
     arity=-2,
 )
 def hotkeys_start(ctx: Context, args: list[bytes]) -> bytes:
-    held = ctx.engine.hot_keys
+    held = ctx.telemetry.hot_keys
     if held is not None and held.is_active(ctx.now_ms):
         raise ReplyError(b"ERR hotkey tracking session already in progress")
     metrics, at = _read_metrics(args)
@@ -53,13 +53,13 @@ def hotkeys_start(ctx: Context, args: list[bytes]) -> bytes:
         elif option == b"SLOTS":
             if slots:
                 raise ReplyError(b"ERR SLOTS parameter already specified")
-            slots = _read_slots(args, at + 1, ctx.engine.cluster)
+            slots = _read_slots(args, at + 1, ctx.cluster)
             at += len(slots)
         else:
             raise refusals.syntax()
         at += 2
-    hot_keys = HotKeys(ctx.engine.chance, ctx.now_ms, metrics, count, sample, duration_ms, slots)
-    ctx.engine.collect_hot_keys(hot_keys)
+    hot_keys = HotKeys(ctx.chance, ctx.now_ms, metrics, count, sample, duration_ms, slots)
+    ctx.telemetry.collect_hot_keys(hot_keys)
     return reply.OK
 
 
@@ -117,11 +117,11 @@ def _within(word: bytes, least: int, most: int, refusal: bytes) -> int:
     summary="Stops to collect; what was collected stays.",
 )
 def hotkeys_stop(ctx: Context, args: list[bytes]) -> bytes:
-    held = ctx.engine.hot_keys
+    held = ctx.telemetry.hot_keys
     if held is None or not held.is_active(ctx.now_ms):
         return reply.null(ctx.resp3)
     held.stop(ctx.now_ms)
-    ctx.engine.collect_hot_keys(held)
+    ctx.telemetry.collect_hot_keys(held)
     return reply.OK
 
 
@@ -134,10 +134,10 @@ def hotkeys_stop(ctx: Context, args: list[bytes]) -> bytes:
     summary="Forgets what was collected.",
 )
 def hotkeys_reset(ctx: Context, args: list[bytes]) -> bytes:
-    held = ctx.engine.hot_keys
+    held = ctx.telemetry.hot_keys
     if held is not None and held.is_active(ctx.now_ms):
         raise ReplyError(b"ERR hotkey tracking session in progress, stop tracking first")
-    ctx.engine.collect_hot_keys(None)
+    ctx.telemetry.collect_hot_keys(None)
     return reply.OK
 
 
@@ -151,14 +151,14 @@ def hotkeys_reset(ctx: Context, args: list[bytes]) -> bytes:
     summary="Returns the keys that took the most.",
 )
 def hotkeys_get(ctx: Context, args: list[bytes]) -> bytes:
-    held = ctx.engine.hot_keys
+    held = ctx.telemetry.hot_keys
     if held is None:
         return reply.null(ctx.resp3)
     user_ms, system_ms = held.cpu_ms()
     fields = [
         (b"tracking-active", reply.ONE if held.is_active(ctx.now_ms) else reply.ZERO),
         (b"sample-ratio", reply.integer(held.sample)),
-        (b"selected-slots", reply.array([_range(first, last) for first, last in _selected(held, ctx.engine.cluster)])),
+        (b"selected-slots", reply.array([_range(first, last) for first, last in _selected(held, ctx.cluster)])),
     ]
     if held.slots and held.sample > 1:
         fields.append((b"sampled-commands-selected-slots-us", reply.integer(held.sampled_usec)))

@@ -55,15 +55,15 @@ def fields_of(text: Text) -> Fields:
 
 
 def server(ctx: Context) -> Text:
-    engine, settings = ctx.engine, ctx.engine.settings
-    identity = engine.identity
-    uptime_s = max(ctx.now_ms - engine.statistics.started_ms, 0) // 1000
+    settings = ctx.settings
+    identity = ctx.telemetry.identity
+    uptime_s = max(ctx.now_ms - ctx.statistics.started_ms, 0) // 1000
     config_file = settings.file or ""
     supervised, hz = settings.text("supervised"), settings.number("hz")
-    mode = "standalone" if engine.cluster is None else "cluster"
+    mode = "standalone" if ctx.cluster is None else "cluster"
     port = settings.number("port") or settings.number("tls-port")
     listeners = "".join([f"listener{at}:{listener}\r\n" for at, listener in enumerate(_listeners(ctx))])
-    return _versions(engine.compatibility) + (
+    return _versions(ctx.compatibility) + (
         "redis_git_sha1:00000000\r\n"
         "redis_git_dirty:0\r\n"
         "redis_build_id:0\r\n"
@@ -102,7 +102,7 @@ def _versions(named: Compatibility) -> Text:
 
 
 def _listeners(ctx: Context) -> list[str]:
-    settings = ctx.engine.settings
+    settings = ctx.settings
     port, path, tls_port = settings.number("port"), settings.text("unixsocket"), settings.number("tls-port")
     binds = "".join([f"bind={address}," for address in settings.text("bind").split()])
     listeners: list[str] = []
@@ -116,39 +116,38 @@ def _listeners(ctx: Context) -> list[str]:
 
 
 def clients(ctx: Context) -> Text:
-    engine = ctx.engine
-    sessions = engine.sessions.values()
+    sessions = ctx.clients.sessions.values()
     blocked = [session.blocked for session in sessions if session.blocked is not None]
     awaited_keys = {(request.db_index, key) for request in blocked for key in request.keys}
     waking_on_loss = [request for request in blocked if request.wakes_on_loss]
     keys_not_to_be_lost = {(request.db_index, key) for request in waking_on_loss for key in request.keys}
-    maxclients = engine.settings.number("maxclients")
+    maxclients = ctx.settings.number("maxclients")
     return (
-        f"connected_clients:{len(sessions) - len(engine.replication.replicas)}\r\n"
+        f"connected_clients:{len(sessions) - len(ctx.replication.replicas)}\r\n"
         "cluster_connections:0\r\n"
         f"maxclients:{maxclients}\r\n"
-        f"client_recent_max_input_buffer:{engine.statistics.largest_query_buffer}\r\n"
-        f"client_recent_max_output_buffer:{engine.statistics.largest_output_buffer}\r\n"
+        f"client_recent_max_input_buffer:{ctx.statistics.largest_query_buffer}\r\n"
+        f"client_recent_max_output_buffer:{ctx.statistics.largest_output_buffer}\r\n"
         f"blocked_clients:{len(blocked)}\r\n"
-        f"tracking_clients:{len(engine.tracking.sessions)}\r\n"
+        f"tracking_clients:{len(ctx.clients.tracking.sessions)}\r\n"
         f"pubsub_clients:{sum(session.is_subscribed for session in sessions)}\r\n"
         f"watching_clients:{sum(bool(session.watched) for session in sessions)}\r\n"
         f"clients_in_timeout_table:{sum(bool(request.deadline_ms) for request in blocked)}\r\n"
-        f"total_watched_keys:{len(engine.watchers)}\r\n"
+        f"total_watched_keys:{len(ctx.clients.watchers)}\r\n"
         f"total_blocking_keys:{len(awaited_keys)}\r\n"
         f"total_blocking_keys_on_nokey:{len(keys_not_to_be_lost)}\r\n"
     )
 
 
 def memory(ctx: Context) -> Text:
-    engine, settings = ctx.engine, ctx.engine.settings
-    used, resident = engine.memory.read(), engine.memory.resident
+    settings = ctx.settings
+    used, resident = ctx.memory.read(), ctx.memory.resident
     peak, total = process_memory.peak_bytes(), process_memory.system_bytes()
-    dataset = value_sizes.dataset_bytes(engine.keyspace)
-    startup = engine.identity.startup_bytes
+    dataset = value_sizes.dataset_bytes(ctx.keyspace)
+    startup = ctx.telemetry.identity.startup_bytes
     maximum = settings.number("maxmemory")
     policy = settings.text("maxmemory-policy")
-    of_clients = sum([memory_of(session) for session in engine.sessions.values() if not session.is_replica])
+    of_clients = sum([memory_of(session) for session in ctx.clients.sessions.values() if not session.is_replica])
     return (
         f"used_memory:{used}\r\n"
         f"used_memory_human:{human(used)}\r\n"
@@ -179,8 +178,8 @@ def memory(ctx: Context) -> Text:
         f"mem_fragmentation_ratio:{two_decimals(resident / used if used else 1.0)}\r\n"
         "mem_fragmentation_bytes:0\r\n"
         "mem_not_counted_for_evict:0\r\n"
-        f"mem_replication_backlog:{ctx.engine.replication.kept_bytes}\r\n"
-        f"mem_total_replication_buffers:{ctx.engine.replication.kept_bytes}\r\n"
+        f"mem_replication_backlog:{ctx.replication.kept_bytes}\r\n"
+        f"mem_total_replication_buffers:{ctx.replication.kept_bytes}\r\n"
         "mem_replica_full_sync_buffer:0\r\n"
         "mem_clients_slaves:0\r\n"
         f"mem_clients_normal:{of_clients}\r\n"
@@ -192,15 +191,15 @@ def memory(ctx: Context) -> Text:
         "mem_allocator:python\r\n"
         "mem_overhead_db_hashtable_rehashing:0\r\n"
         "active_defrag_running:0\r\n"
-        f"lazyfree_pending_objects:{engine.lazy_free.pending()}\r\n"
-        f"lazyfreed_objects:{engine.statistics.lazyfreed}\r\n"
+        f"lazyfree_pending_objects:{ctx.lazy_free.pending()}\r\n"
+        f"lazyfreed_objects:{ctx.statistics.lazyfreed}\r\n"
         "used_memory_hash_templates:0\r\n"
     )
 
 
 def _script_memory(ctx: Context) -> Text:
     """Of INFO memory: what scripts and functions take."""
-    scripts = ctx.engine.scripts
+    scripts = ctx.scripts
     of_lua = scripts.memory()
     of_lua_text = human(of_lua)
     return (
@@ -230,25 +229,25 @@ def _share(part: int, whole: int) -> str:
 
 
 def persistence(ctx: Context) -> Text:
-    return ctx.engine.persistence.info()
+    return ctx.persistence.info()
 
 
 def threads(ctx: Context) -> Text:
-    counted = ctx.engine.statistics
-    return f"io_thread_0:clients={len(ctx.engine.sessions)},reads={counted.reads},writes={counted.writes}\r\n"
+    counted = ctx.statistics
+    return f"io_thread_0:clients={len(ctx.clients.sessions)},reads={counted.reads},writes={counted.writes}\r\n"
 
 
 def stats(ctx: Context) -> Text:
-    ctx.engine.statistics.sample(ctx.now_ms)
+    ctx.statistics.sample(ctx.now_ms)
     text = _traffic(ctx) + _key_events(ctx) + _tables(ctx) + _requests(ctx) + _times(ctx)
-    if ctx.engine.policies.used:
-        text += "".join([f"{name}:{count}\r\n" for name, count in policy_fields.counters(ctx.engine).items()])
+    if ctx.policies.used:
+        text += "".join([f"{name}:{count}\r\n" for name, count in policy_fields.counters(ctx).items()])
     return text
 
 
 def _traffic(ctx: Context) -> Text:
     """Of INFO stats: connections, requests, bytes, and what replicas asked for."""
-    counted = ctx.engine.statistics
+    counted = ctx.statistics
     operations, input_rate, output_rate = counted.rates()
     return (
         f"total_connections_received:{counted.connections}\r\n"
@@ -263,15 +262,15 @@ def _traffic(ctx: Context) -> Text:
         "instantaneous_input_repl_kbps:0.00\r\n"
         "instantaneous_output_repl_kbps:0.00\r\n"
         f"rejected_connections:{counted.rejected_connections}\r\n"
-        f"sync_full:{ctx.engine.replication.full_syncs}\r\n"
-        f"sync_partial_ok:{ctx.engine.replication.partial_syncs}\r\n"
-        f"sync_partial_err:{ctx.engine.replication.partial_syncs_refused}\r\n"
+        f"sync_full:{ctx.replication.full_syncs}\r\n"
+        f"sync_partial_ok:{ctx.replication.partial_syncs}\r\n"
+        f"sync_partial_err:{ctx.replication.partial_syncs_refused}\r\n"
     )
 
 
 def _key_events(ctx: Context) -> Text:
     """Of INFO stats: what expired or was evicted, hits and misses."""
-    counted = ctx.engine.statistics
+    counted = ctx.statistics
     return (
         f"expired_subkeys:{counted.expired_subkeys}\r\n"
         f"expired_subkeys_active:{counted.expired_subkeys_active}\r\n"
@@ -282,7 +281,7 @@ def _key_events(ctx: Context) -> Text:
         f"expire_cycle_cpu_milliseconds:{counted.expiry_usec // 1000}\r\n"
         f"evicted_keys:{counted.evicted}\r\n"
         f"evicted_clients:{counted.evicted_clients}\r\n"
-        f"evicted_scripts:{ctx.engine.scripts.evicted}\r\n"
+        f"evicted_scripts:{ctx.scripts.evicted}\r\n"
         "total_eviction_exceeded_time:0\r\n"
         "current_eviction_exceeded_time:0\r\n"
         f"keyspace_hits:{counted.hits}\r\n"
@@ -293,11 +292,11 @@ def _key_events(ctx: Context) -> Text:
 def _tables(ctx: Context) -> Text:
     """Of INFO stats: channels, forks, and what Redis has besides."""
     return (
-        f"pubsub_channels:{len(ctx.engine.subscriptions.channels)}\r\n"
-        f"pubsub_patterns:{len(ctx.engine.subscriptions.patterns)}\r\n"
-        f"pubsubshard_channels:{len(ctx.engine.subscriptions.shard_channels)}\r\n"
-        f"latest_fork_usec:{ctx.engine.persistence.fork_us}\r\n"
-        f"total_forks:{ctx.engine.persistence.forks}\r\n"
+        f"pubsub_channels:{len(ctx.subscriptions.channels)}\r\n"
+        f"pubsub_patterns:{len(ctx.subscriptions.patterns)}\r\n"
+        f"pubsubshard_channels:{len(ctx.subscriptions.shard_channels)}\r\n"
+        f"latest_fork_usec:{ctx.persistence.fork_us}\r\n"
+        f"total_forks:{ctx.persistence.forks}\r\n"
         "migrate_cached_sockets:0\r\n"
         "slave_expires_tracked_keys:0\r\n"
         "active_defrag_hits:0\r\n"
@@ -311,11 +310,11 @@ def _tables(ctx: Context) -> Text:
 
 def _requests(ctx: Context) -> Text:
     """Of INFO stats: tracked keys, errors, reads and writes, limits that closed clients."""
-    counted = ctx.engine.statistics
+    counted = ctx.statistics
     return (
-        f"tracking_total_keys:{len(ctx.engine.tracking.read)}\r\n"
-        f"tracking_total_items:{ctx.engine.tracking.read.pairs}\r\n"
-        f"tracking_total_prefixes:{len(ctx.engine.tracking.prefixes)}\r\n"
+        f"tracking_total_keys:{len(ctx.clients.tracking.read)}\r\n"
+        f"tracking_total_items:{ctx.clients.tracking.read.pairs}\r\n"
+        f"tracking_total_prefixes:{len(ctx.clients.tracking.prefixes)}\r\n"
         "unexpected_error_replies:0\r\n"
         f"total_error_replies:{counted.error_replies}\r\n"
         "dump_payload_sanitizations:0\r\n"
@@ -334,7 +333,7 @@ def _requests(ctx: Context) -> Text:
 
 def _times(ctx: Context) -> Text:
     """Of INFO stats: what requests took, refusals of users, slow requests, requests that came together."""
-    counted = ctx.engine.statistics
+    counted = ctx.statistics
     usec = slow_calls = slow_usec = slow_max_usec = 0
     for row in counted.rows.values():
         usec += row.usec
@@ -369,7 +368,7 @@ def _times(ctx: Context) -> Text:
 def _stale_percent(ctx: Context) -> str:
     """How many of the keys with a time of expiry are overdue, and still there. O(log n)."""
     overdue = expiring = 0
-    for db in ctx.engine.keyspace.databases:
+    for db in ctx.keyspace.databases:
         if db.expires:
             overdue += db.expiries.count_overdue(ctx.now_ms)
             expiring += len(db.expires)
@@ -394,7 +393,7 @@ def cpu(ctx: Context) -> Text:
 
 
 def hotkeys(ctx: Context) -> Text:
-    held = ctx.engine.hot_keys
+    held = ctx.telemetry.hot_keys
     if held is None:
         return ""
     is_active = "1" if held.is_active(ctx.now_ms) else "0"
@@ -409,7 +408,7 @@ def commandstats(ctx: Context) -> Text:
     return text_of(
         [
             (f"cmdstat_{name.lower()}", _calls(row))
-            for name, row in ctx.engine.statistics.rows.items()
+            for name, row in ctx.statistics.rows.items()
             if row.calls or row.rejected
         ]
     )
@@ -430,14 +429,14 @@ def _calls(row: RowStatistics) -> str:
 
 
 def errorstats(ctx: Context) -> Text:
-    errors = ctx.engine.statistics.errors
+    errors = ctx.statistics.errors
     return text_of(
         [(f"errorstat_{code.decode(errors='surrogateescape')}", f"count={errors[code]}") for code in sorted(errors)]
     )
 
 
 def latencystats(ctx: Context) -> Text:
-    settings = ctx.engine.settings
+    settings = ctx.settings
     if not settings.yes("latency-tracking"):
         return ""
     percents = settings.text("latency-tracking-info-percentiles").split()
@@ -447,21 +446,21 @@ def latencystats(ctx: Context) -> Text:
                 f"latency_percentiles_usec_{name.lower()}",
                 ",".join([f"p{percent}={row.times.percentile(float(percent)):.3f}" for percent in percents]),
             )
-            for name, row in ctx.engine.statistics.rows.items()
+            for name, row in ctx.statistics.rows.items()
             if row.calls
         ]
     )
 
 
 def cluster(ctx: Context) -> Text:
-    return "cluster_enabled:0\r\n" if ctx.engine.cluster is None else "cluster_enabled:1\r\n"
+    return "cluster_enabled:0\r\n" if ctx.cluster is None else "cluster_enabled:1\r\n"
 
 
 def keyspace(ctx: Context) -> Text:
     return text_of(
         [
             (f"db{index}", f"keys={len(db)},expires={len(db.expires)},{_expiry_of(db, ctx.now_ms)}")
-            for index, db in enumerate(ctx.engine.keyspace.databases)
+            for index, db in enumerate(ctx.keyspace.databases)
             if len(db)
         ]
     )
@@ -481,7 +480,7 @@ def mean_ttl(db: Database, now_ms: int) -> int:
 def keysizes(ctx: Context) -> Text:
     """How many values there are of each size, by type and powers of two. Databases with very many keys are left out."""
     fields = []
-    for index, db in enumerate(ctx.engine.keyspace.databases):
+    for index, db in enumerate(ctx.keyspace.databases):
         if not len(db) or len(db) > MOST_KEYS_MEASURED:
             continue
         for name, counts in _counted_sizes(db).items():

@@ -31,18 +31,18 @@ def command_all(ctx: Context, args: list[bytes]) -> bytes:
 
 def _whole(ctx: Context, name: str, made: Callable[[Context], bytes]) -> bytes:
     """A reply about all commands, which the engine keeps: every redis-cli asks for it when it starts (10 ms)."""
-    kept, name = ctx.engine.descriptions, name + ("3" if ctx.resp3 else "2")
+    kept, name = ctx.telemetry.descriptions, name + ("3" if ctx.resp3 else "2")
     if name not in kept:
         kept[name] = made(ctx)
     return kept[name]
 
 
 def _all_infos(ctx: Context) -> bytes:
-    return reply.array([descriptions.info(row, ctx.resp3) for row in ctx.engine.rows.values()])
+    return reply.array([descriptions.info(row, ctx.resp3) for row in ctx.commands.rows.values()])
 
 
 def _all_docs(ctx: Context) -> bytes:
-    return _docs(ctx, ctx.engine.rows.values())
+    return _docs(ctx, ctx.commands.rows.values())
 
 
 def _docs(ctx: Context, rows: Iterable[Row]) -> bytes:
@@ -58,7 +58,7 @@ def _docs(ctx: Context, rows: Iterable[Row]) -> bytes:
     summary="Returns the number of commands, without subcommands.",
 )
 def command_count(ctx: Context, args: list[bytes]) -> bytes:
-    return reply.integer(len(ctx.engine.rows))
+    return reply.integer(len(ctx.commands.rows))
 
 
 @command(
@@ -110,7 +110,7 @@ def command_docs(ctx: Context, args: list[bytes]) -> bytes:
     summary="Lists the names of commands and subcommands.",
 )
 def command_list(ctx: Context, args: list[bytes]) -> bytes:
-    rows = _every(ctx.engine.rows.values())
+    rows = _every(ctx.commands.rows.values())
     if len(args) > 2:
         if len(args) != 5 or args[2].upper() != b"FILTERBY":
             raise refusals.syntax()
@@ -190,13 +190,13 @@ def _every(rows: Iterable[Row]) -> Iterator[Row]:
 def _named(ctx: Context, name: bytes) -> Row | None:
     """The row with a name, in upper or lower case; subcommands are written `xgroup|create`."""
     word, bar, below = name.upper().partition(b"|")
-    row = ctx.engine.rows.get(word)
+    row = ctx.commands.rows.get(word)
     return row.subcommands.get(below) if row is not None and bar else row
 
 
 def _keys(ctx: Context, request: list[bytes]) -> list[tuple[bytes, list[str]]]:
     """The keys of a request. Errors in Redis's order: unknown, without keys, wrong arity, malformed."""
-    row = ctx.engine.rows.get(request[0].upper())
+    row = ctx.commands.rows.get(request[0].upper())
     if row is not None and row.subcommands and len(request) > 1:
         row = row.subcommands.get(request[1].upper())
     if row is None:

@@ -36,7 +36,7 @@ def latency_latest(ctx: Context, args: list[bytes]) -> bytes:
                     reply.integer(event.worst_ms),
                 ]
             )
-            for name, event in ctx.engine.latency.events.items()
+            for name, event in ctx.telemetry.latency.events.items()
         ]
     )
 
@@ -51,7 +51,7 @@ def latency_latest(ctx: Context, args: list[bytes]) -> bytes:
     summary="Lists the delays of one kind.",
 )
 def latency_history(ctx: Context, args: list[bytes]) -> bytes:
-    event = ctx.engine.latency.events.get(args[2])
+    event = ctx.telemetry.latency.events.get(args[2])
     samples = event.samples if event is not None else ()
     return reply.array([reply.array([reply.integer(when_s), reply.integer(ms)]) for when_s, ms in samples])
 
@@ -66,7 +66,7 @@ def latency_history(ctx: Context, args: list[bytes]) -> bytes:
     summary="Removes the recorded delays, of all kinds or of some.",
 )
 def latency_reset(ctx: Context, args: list[bytes]) -> bytes:
-    events = ctx.engine.latency.events
+    events = ctx.telemetry.latency.events
     names = args[2:] or list(events)
     return reply.integer(sum(events.pop(name, None) is not None for name in names))
 
@@ -82,7 +82,7 @@ def latency_reset(ctx: Context, args: list[bytes]) -> bytes:
     summary="Returns how many calls of each command took at most 1, 2, 4, 8 ... microseconds.",
 )
 def latency_histogram(ctx: Context, args: list[bytes]) -> bytes:
-    counted = ctx.engine.statistics.rows
+    counted = ctx.statistics.rows
     if len(args) == 2:
         names = list(counted)
     else:
@@ -94,7 +94,7 @@ def latency_histogram(ctx: Context, args: list[bytes]) -> bytes:
 def _rows_called(ctx: Context, word: bytes) -> list[Row]:
     """The row with a name (`client|list`), with its subcommands."""
     name, _, subcommand = word.upper().partition(b"|")
-    row = ctx.engine.rows.get(name)
+    row = ctx.commands.rows.get(name)
     if row is None:
         return []
     if subcommand:
@@ -117,7 +117,7 @@ def _histogram(row: RowStatistics, resp3: bool) -> bytes:
     summary="Draws a graph of the delays of one kind.",
 )
 def latency_graph(ctx: Context, args: list[bytes]) -> bytes:
-    event = ctx.engine.latency.events.get(args[2])
+    event = ctx.telemetry.latency.events.get(args[2])
     if event is None:
         raise ReplyError(b"ERR No samples available for event '%b'" % refusals.c_string(args[2]))
     times = [ms for _, ms in event.samples]
@@ -138,17 +138,16 @@ def latency_graph(ctx: Context, args: list[bytes]) -> bytes:
     summary="Summarizes the recorded delays.",
 )
 def latency_doctor(ctx: Context, args: list[bytes]) -> bytes:
-    engine = ctx.engine
     lines = []
-    if not engine.settings.number("latency-monitor-threshold"):
+    if not ctx.settings.number("latency-monitor-threshold"):
         lines.append("Delays are not recorded: CONFIG SET latency-monitor-threshold <milliseconds> starts it.")
-    elif not engine.latency.events:
+    elif not ctx.telemetry.latency.events:
         lines.append("No command took longer than latency-monitor-threshold.")
-    for name, event in engine.latency.events.items():
+    for name, event in ctx.telemetry.latency.events.items():
         times = [ms for _, ms in event.samples]
         mean = sum(times) / len(times)
         lines.append(f"{name.decode()}: {len(times)} delays, {mean:.0f} ms on average, {event.worst_ms} ms at worst.")
-    if engine.latency.events:
+    if ctx.telemetry.latency.events:
         lines.append("SLOWLOG GET lists the requests. Reading many entries without COUNT takes long.")
     return reply.verbatim("".join([line + "\n" for line in lines]).encode(), ctx.resp3)
 

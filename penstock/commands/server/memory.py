@@ -54,11 +54,11 @@ def memory_usage_(ctx: Context, args: list[bytes]) -> bytes:
     summary="Returns the server's memory usage in detail.",
 )
 def memory_stats(ctx: Context, args: list[bytes]) -> bytes:
-    keyspace = ctx.engine.keyspace
-    used, peak = ctx.engine.memory.read(), process_memory.peak_bytes()
+    keyspace = ctx.keyspace
+    used, peak = ctx.memory.read(), process_memory.peak_bytes()
     dataset = dataset_bytes(keyspace)
     keys = sum(len(db) for db in keyspace.databases)
-    startup = ctx.engine.identity.startup_bytes
+    startup = ctx.telemetry.identity.startup_bytes
     zero = reply.ZERO
 
     def ratio(part: float, whole: float) -> bytes:
@@ -83,7 +83,7 @@ def memory_stats(ctx: Context, args: list[bytes]) -> bytes:
             (b"peak.allocated", reply.integer(peak)),
             (b"total.allocated", reply.integer(used)),
             (b"startup.allocated", reply.integer(startup)),
-            (b"replication.backlog", reply.integer(ctx.engine.replication.kept_bytes)),
+            (b"replication.backlog", reply.integer(ctx.replication.kept_bytes)),
             (b"replica.fullsync.buffer", zero),
             (b"clients.slaves", zero),
             (b"clients.normal", zero),
@@ -127,7 +127,7 @@ def memory_stats(ctx: Context, args: list[bytes]) -> bytes:
     summary="Reports problems with the server's memory usage.",
 )
 def memory_doctor(ctx: Context, args: list[bytes]) -> bytes:
-    used, peak = ctx.engine.memory.read(), process_memory.peak_bytes()
+    used, peak = ctx.memory.read(), process_memory.peak_bytes()
     if used < SMALL_BYTES:
         text = b"The server uses little memory: there is nothing to report.\n"
     elif peak > used * 3 // 2:

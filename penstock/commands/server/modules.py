@@ -59,7 +59,7 @@ def module_list(ctx: Context, args: list[bytes]) -> bytes:
 def module_change(ctx: Context, args: list[bytes]) -> bytes:
     """Refused in any case: modules are written for Redis's own process."""
     assert ctx.row is not None, "the engine names the row that it runs"
-    protected_commands.require_allowed(ctx.engine.settings, ctx.session, ctx.row)
+    protected_commands.require_allowed(ctx.settings, ctx.session, ctx.row)
     raise ReplyError(NOT_LOADED if ctx.row.name == "MODULE|UNLOAD" else CANNOT_LOAD)
 
 

@@ -20,5 +20,5 @@ def monitor(ctx: Context, args: list[bytes]) -> bytes:
     session = ctx.session
     if session.monitors:
         return reply.NO_REPLY  # Redis sends no reply the second time (8.6.3)
-    ctx.engine.monitor(session, True)
+    ctx.clients.monitor(session, True)
     return reply.OK

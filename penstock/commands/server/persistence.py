@@ -31,14 +31,14 @@ OTHER_CHILD: Final = (
     summary="Rewrites the log in the background to a shorter one.",
 )
 def bgrewriteaof(ctx: Context, args: list[bytes]) -> bytes:
-    state = ctx.engine.persistence
+    state = ctx.persistence
     if state.child == REWRITE:
         raise ReplyError(b"ERR Background append only file rewriting already in progress")
     if state.saves.runs or not ctx.waits:  # inside EXEC, no child is started (Redis 8.6.3)
         state.rewrite_scheduled = True
         return reply.simple(b"Background append only file rewriting scheduled")
     state.child = REWRITE
-    ctx.engine.wanted_rewrite = True
+    ctx.persistence.wanted_rewrite = True
     return reply.simple(b"Background append only file rewriting started")
 
 
@@ -54,7 +54,7 @@ def bgrewriteaof(ctx: Context, args: list[bytes]) -> bytes:
 def bgsave(ctx: Context, args: list[bytes]) -> bytes:
     if len(args) > 2 or (len(args) == 2 and args[1].upper() != b"SCHEDULE"):
         raise refusals.syntax()
-    state = ctx.engine.persistence
+    state = ctx.persistence
     saves = state.saves
     if saves.runs:
         raise ReplyError(SAVE_RUNS)
@@ -78,7 +78,7 @@ def bgsave(ctx: Context, args: list[bytes]) -> bytes:
     summary="Saves an RDB file; no other request is served meanwhile.",
 )
 def save(ctx: Context, args: list[bytes]) -> bytes:
-    saves = ctx.engine.persistence.saves
+    saves = ctx.persistence.saves
     if saves.runs:
         raise ReplyError(SAVE_RUNS)
     if saves.save is None or saves.save():
@@ -96,4 +96,4 @@ def save(ctx: Context, args: list[bytes]) -> bytes:
     summary="Returns the unix time in seconds of the last RDB file, or of the server's start.",
 )
 def lastsave(ctx: Context, args: list[bytes]) -> bytes:
-    return reply.integer(ctx.engine.persistence.saves.last_save_s)
+    return reply.integer(ctx.persistence.saves.last_save_s)

@@ -31,7 +31,7 @@ DRAWING: Final = """\
 )
 def time_(ctx: Context, args: list[bytes]) -> bytes:
     """In a transaction or a script time stands still, until the script has made the server busy (Redis 8.6.3)."""
-    now_us = ctx.engine.clock.now_us() if ctx.engine.busy else ctx.now_us
+    now_us = ctx.clock.now_us() if ctx.conditions.busy else ctx.now_us
     seconds = now_us // 1_000_000  # compiled, divmod makes objects
     return reply.bulks([b"%d" % seconds, b"%d" % (now_us - seconds * 1_000_000)])
 
@@ -48,7 +48,7 @@ def time_(ctx: Context, args: list[bytes]) -> bytes:
 def lolwut(ctx: Context, args: list[bytes]) -> bytes:
     if len(args) > 2 and args[1].upper() == b"VERSION":
         arguments.integer(args[2])
-    compatibility = ctx.engine.compatibility
+    compatibility = ctx.compatibility
     text = f"{DRAWING}\nPenstock {PENSTOCK_VERSION}. {compatibility.server.title()} ver. {compatibility.version}\n"
     return reply.verbatim(text.encode(), ctx.resp3)
 
@@ -82,12 +82,12 @@ def shutdown(ctx: Context, args: list[bytes]) -> bytes:
         )  # a shutdown does not wait for replicas, so it cannot be aborted
     if not ctx.waits:
         raise ReplyError(b"ERR SHUTDOWN without NOW or ABORT isn't allowed for DENY BLOCKING client")
-    if not ctx.engine.persistence.may_end(b"FORCE" in chosen):
+    if not ctx.persistence.may_end(b"FORCE" in chosen):
         raise ReplyError(NOT_SAVED)
-    saves = ctx.engine.persistence.saves
-    is_wanted = b"NOSAVE" not in chosen and (b"SAVE" in chosen or saves.points()) and not ctx.engine.loading
+    saves = ctx.persistence.saves
+    is_wanted = b"NOSAVE" not in chosen and (b"SAVE" in chosen or saves.points()) and not ctx.conditions.loading
     if is_wanted and (saves.save is None or saves.save()) and b"FORCE" not in chosen:
         raise ReplyError(NOT_SAVED)
-    ctx.engine.wanted_shutdown = True
+    ctx.persistence.wanted_shutdown = True
     ctx.session.closing = True
     return reply.NO_REPLY

@@ -36,7 +36,7 @@ def slowlog_get(ctx: Context, args: list[bytes]) -> bytes:
         count = arguments.integer_or(args[2], refusal)
         if count < ALL:
             raise ReplyError(refusal)
-    kept = list(ctx.engine.slow_log.requests)
+    kept = list(ctx.telemetry.slow_log.requests)
     return reply.array([slow.as_reply() for slow in (kept if count == ALL else kept[:count])])
 
 
@@ -49,7 +49,7 @@ def slowlog_get(ctx: Context, args: list[bytes]) -> bytes:
     summary="Returns the number of slow requests in the log.",
 )
 def slowlog_len(ctx: Context, args: list[bytes]) -> bytes:
-    return reply.integer(len(ctx.engine.slow_log.requests))
+    return reply.integer(len(ctx.telemetry.slow_log.requests))
 
 
 @command(
@@ -62,7 +62,7 @@ def slowlog_len(ctx: Context, args: list[bytes]) -> bytes:
     summary="Empties the log of slow requests.",
 )
 def slowlog_reset(ctx: Context, args: list[bytes]) -> bytes:
-    ctx.engine.slow_log.requests.clear()
+    ctx.telemetry.slow_log.requests.clear()
     return reply.OK
 
 

@@ -32,7 +32,7 @@ def as_set(value: Value | None) -> Set | None:
 
 def limits(ctx: Context) -> SetLimits:
     """Up to which size sets are small here."""
-    return ctx.engine.set_limits
+    return ctx.form_limits.sets
 
 
 def add_members(ctx: Context, key: bytes, found: Set | None, members: list[bytes]) -> int:

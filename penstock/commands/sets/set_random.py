@@ -38,7 +38,7 @@ def spop(ctx: Context, args: list[bytes]) -> bytes:
     found = set_at(ctx, key)
     if found is None:
         return reply.null(ctx.resp3)
-    member = found.random_member(ctx.engine.chance)
+    member = found.random_member(ctx.chance)
     found.remove([member])
     notify_removed(ctx, key, found, b"spop", 1)
     ctx.log(b"SREM", key, member)
@@ -57,7 +57,7 @@ def _spop_some(ctx: Context, key: bytes, word: bytes) -> bytes:
         members = found.listed()
         ctx.log(b"DEL", key)
     else:
-        members = random_names(found.members(), found.in_order, count, ctx.engine.chance)
+        members = random_names(found.members(), found.in_order, count, ctx.chance)
         for start in range(0, len(members), MEMBERS_A_LINE):
             ctx.log(b"SREM", key, *members[start : start + MEMBERS_A_LINE])
     found.remove(members)
@@ -88,12 +88,12 @@ def srandmember(ctx: Context, args: list[bytes]) -> bytes:
         raise refusals.syntax()
     if len(args) == 2:
         found = read_set(ctx, key)
-        return reply.null(ctx.resp3) if found is None else reply.bulk(found.random_member(ctx.engine.chance))
+        return reply.null(ctx.resp3) if found is None else reply.bulk(found.random_member(ctx.chance))
     count = read_count(args[2])
     found = read_set(ctx, key)
     if found is None or not count:
         return reply.EMPTY_ARRAY
     if count >= len(found):
         return reply.bulks(found.listed())
-    names = random_names(found.members(), found.in_order, count, ctx.engine.chance)
+    names = random_names(found.members(), found.in_order, count, ctx.chance)
     return repeated_bulks(names) if count < 0 else reply.bulks(names)

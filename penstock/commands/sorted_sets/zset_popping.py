@@ -144,7 +144,7 @@ def _wait(ctx: Context, args: list[bytes], keys: list[bytes], deadline_ms: int) 
             ctx.session, ctx.row, args, ctx.db_index, keys, deadline_ms, reply.null_array(ctx.resp3)
         )
         blocked.kind = SortedSet
-        ctx.engine.block(blocked)
+        ctx.blocking.block(blocked)
     return BLOCKED
 
 

@@ -64,7 +64,7 @@ def _drawn(pairs: list[Pair], with_scores: bool, resp3: bool) -> bytes:
 
 def _random_pairs(ctx: Context, zset: SortedSet, count: int) -> list[Pair]:
     """`count` different members; if `count` is negative, -count members that may repeat."""
-    chance, size = ctx.engine.chance, len(zset)
+    chance, size = ctx.chance, len(zset)
     if count < 0 and -count * DRAWS_A_MEMBER > size:  # to go through all is quicker than to look each up
         return chance.choices(list(zset.pairs()), k=-count)
     if count < 0:

@@ -45,8 +45,8 @@ class Limits:
     __slots__ = ("entries", "length")
 
     def __init__(self, ctx: Context) -> None:
-        self.entries = ctx.engine.small_zset_members
-        self.length = ctx.engine.small_zset_bytes
+        self.entries = ctx.form_limits.zset_members
+        self.length = ctx.form_limits.zset_bytes
 
     def exceeded_by(self, members: Sequence[bytes]) -> bool:
         return len(members) > self.entries or any(len(member) > self.length for member in members)

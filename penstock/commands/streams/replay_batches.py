@@ -55,8 +55,7 @@ def append(ctx: Context, request: list[bytes]) -> bool:
         entry_id = ids.parse(request[2])
     except ValueError:
         return False
-    engine = ctx.engine
-    if entry_id <= stream.last_id or engine.follows_changes or engine.notified or engine.blocking.by_key:
+    if entry_id <= stream.last_id or ctx.clients.follows_changes or ctx.key_events.letters or ctx.blocking.by_key:
         return False
     fields = request[_FIELDS_AT:]
     ms, seq = ids.halves(entry_id)
@@ -69,13 +68,12 @@ def append_run(ctx: Context, requests: list[list[bytes]], start: int) -> int:
     """As `append`, for consecutive XADDs to one stream; returns how many. The checks are done once for all of them."""
     key = requests[start][1]
     stream = ctx.db.values.get(key)
-    engine = ctx.engine
     if (
         not isinstance(stream, Stream)
         or stream.rewound
-        or engine.follows_changes
-        or engine.notified
-        or engine.blocking.by_key
+        or ctx.clients.follows_changes
+        or ctx.key_events.letters
+        or ctx.blocking.by_key
     ):
         return 0
     stop, count = start, len(requests)

@@ -37,8 +37,8 @@ def get_batch(ctx: Context, batch: RequestBatch, replies: list[bytes]) -> int:
         else:
             break
         done += 1
-    ctx.engine.statistics.hits += hits
-    ctx.engine.statistics.misses += done - hits
+    ctx.statistics.hits += hits
+    ctx.statistics.misses += done - hits
     return done
 
 

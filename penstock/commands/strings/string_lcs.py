@@ -116,7 +116,7 @@ def lcs(ctx: Context, args: list[bytes]) -> bytes:
         raise ReplyError(b"ERR The specified keys must contain string values")
     options = _read(args)
     size = (len(one) + 1) * (len(other) + 1) * CELL_BYTES
-    if size > ctx.engine.settings.number("proto-max-bulk-len"):
+    if size > ctx.settings.number("proto-max-bulk-len"):
         raise ReplyError(b"ERR Insufficient memory, transient memory for LCS exceeds proto-max-bulk-len")
     if options.wants_length:
         return reply.integer(rows_of(one, other)[-1].bit_count())

@@ -183,7 +183,7 @@ def longest_string(ctx: Context) -> int:
 
     A log or a master may make longer ones, because their directive may be another, but none without sense.
     """
-    limit = ctx.engine.settings.number("proto-max-bulk-len")
+    limit = ctx.settings.number("proto-max-bulk-len")
     return max(limit, LONGEST_LOADED) if ctx.session.privileged else limit
 
 

@@ -41,7 +41,7 @@ BOTH_SOURCES: Final = (
 
 
 class Sessions:
-    """The sessions of a server, as a change of users concerns them (engine_state.py)."""
+    """The sessions of a server, as a change of users concerns them (server_state.py)."""
 
     def every(self) -> list[Session]:
         """Those of all clients."""

@@ -53,6 +53,11 @@ def of(settings: Settings) -> AofCompat:
     return AofCompat(NEWEST if name == "newest" else version_of(name), consumer_of(settings))
 
 
+def within_words(settings: Settings, words: AofCompat) -> AofCompat:
+    """What the settings allow and all replicas know."""
+    return of(settings).within(words)
+
+
 def version_of(name: str) -> tuple[int, int]:
     """A version as a directive has it: "7.2"."""
     major, _, minor = name.partition(".")

@@ -6,6 +6,7 @@ from typing import Final
 from penstock.clock import Clock
 from penstock.config.settings import Settings
 from penstock.engine.aof.rewrite_progress import Progress
+from penstock.engine.conditions import Conditions
 from penstock.engine.rdb.save_state import SaveState
 from penstock.engine.telemetry.decimals import two_decimals
 from penstock.storage.aof.append_log import AppendLog
@@ -24,18 +25,20 @@ class Persistence:
     `child` is what a rewriting, wanted or running, was asked for: REWRITE or "". changes: changes since the start.
     """
 
-    def __init__(self, settings: Settings, clock: Clock, changes: Callable[[], int]) -> None:
+    def __init__(self, settings: Settings, clock: Clock, conditions: Conditions, changes: Callable[[], int]) -> None:
         self._settings = settings
+        self._conditions = conditions
         self._clock = clock
         self.changes = changes
         self.log: AppendLog | None = None
         self.report: Callable[[str], None] = discard  # takes lines for the server's log
         self.load_log: Callable[[], str] | None = None  # read the log's files again (DEBUG LOADAOF); why not, or ""
+        self.wanted_rewrite = False  # the caller of the engine is to begin one
+        self.wanted_shutdown = False  # the caller is to end the server
         self.child = ""
         self.rewrite_scheduled = False
         now_s = clock.now_us() // 1_000_000
         # loading
-        self.loading = False
         self.loading_started_s = now_s
         self.loading_total = 0
         self.loading_done = 0
@@ -137,7 +140,7 @@ class Persistence:
         rewrite_status = "err" if self.rewrite_failures else "ok"
         write_status = "ok" if self.writes_ok else "err"
         text = (
-            f"loading:{int(self.loading)}\r\n"
+            f"loading:{int(self._conditions.loading)}\r\n"
             "async_loading:0\r\n"
             f"current_cow_peak:{self.most_copied}\r\n"
             f"current_cow_size:{self.progress.copied}\r\n"
@@ -180,7 +183,7 @@ class Persistence:
                 f"aof_delayed_fsync:{self.delayed_syncs}\r\n"
             )
         text += "backup_in_progress:0\r\n"
-        return text + self._loading_info(now_s) if self.loading else text
+        return text + self._loading_info(now_s) if self._conditions.loading else text
 
     def _loading_info(self, now_s: int) -> str:
         total, done = self.loading_total, self.loading_done

@@ -5,38 +5,38 @@ from penstock.engine.aof.persistence import discard
 from penstock.engine.aof.replay import Replay
 from penstock.engine.aof.rewrite import base_lines
 from penstock.engine.encodings import set_limits
-from penstock.engine.engine_state import EngineState
+from penstock.engine.server_state import ServerState
 from penstock.errors import ReplyError
 from penstock.storage.keyspace import Database
 from penstock.storage.types.hashes import Hash
 from penstock.storage.types.sets import Form, Set, SetLimits
 
 
-def reload(engine: EngineState, now_ms: int) -> None:
+def reload(server: ServerState, now_ms: int) -> None:
     """DEBUG RELOAD: what a rewrite would keep is all that is left; blocked readers go on waiting.
 
     A client that watches a key that comes back finds it changed, as in Redis.
     """
-    chunks = list(base_lines(engine.keyspace, engine.settings, now_ms, aof_compat.AofCompat()))
-    kept = [_with_kept_forms(db) for db in engine.keyspace.databases]
-    with_log = engine.effects.log
-    was_ready = dict(engine.blocking.ready)
-    notified = engine.notified
-    engine.notify_of("")  # nothing happens to the keys, for all that anybody sees
-    for db in engine.keyspace.databases:
+    chunks = list(base_lines(server.keyspace, server.settings, now_ms, aof_compat.AofCompat()))
+    kept = [_with_kept_forms(db) for db in server.keyspace.databases]
+    with_log = server.effects.log
+    was_ready = dict(server.blocking.ready)
+    notified = server.key_events.letters
+    server.key_events.choose("")  # nothing happens to the keys, for all that anybody sees
+    for db in server.keyspace.databases:
         db.clear()
-    replay = Replay(engine, discard)
+    replay = Replay(server, discard)
     replay.begin()
     try:
         replay.lines(chunks)
     finally:
-        engine.loading = False
-        engine.effects.log = with_log
-        engine.blocking.ready = was_ready
-        engine.notify_of(notified)
+        server.conditions.loading = False
+        server.effects.log = with_log
+        server.blocking.ready = was_ready
+        server.key_events.choose(notified)
     assert not replay.refused, "what this process writes it can read"
-    for db, keys in zip(engine.keyspace.databases, kept, strict=True):
-        _take_up_forms(db, keys, set_limits(engine.settings))
+    for db, keys in zip(server.keyspace.databases, kept, strict=True):
+        _take_up_forms(db, keys, set_limits(server.settings))
 
 
 def _with_kept_forms(db: Database) -> list[bytes]:
@@ -59,10 +59,10 @@ def _take_up_forms(db: Database, keys: list[bytes], limits: SetLimits) -> None:
             value.keep_times()
 
 
-def reload_from_log(engine: EngineState) -> None:
+def reload_from_log(server: ServerState) -> None:
     """DEBUG LOADAOF: what a restart would find; without a log the same as `reload`."""
-    state = engine.persistence
+    state = server.persistence
     if state.load_log is None or state.log is None:
-        reload(engine, engine.context.now_ms)
+        reload(server, server.context.now_ms)
     elif state.load_log():
         raise ReplyError(b"ERR Error trying to load the AOF files, check server logs")

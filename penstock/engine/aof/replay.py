@@ -11,8 +11,8 @@ from functools import partial
 from typing import Final
 
 from penstock.engine.context import Context
-from penstock.engine.engine_state import EngineState
 from penstock.engine.rdb.rdb_loading import RdbLoading, is_rdb
+from penstock.engine.server_state import ServerState
 from penstock.engine.session import Session
 from penstock.errors import ReplyError, UsageError
 from penstock.protocol.log_reader import BLOCK_BYTES, LogBlock, LogReader, only_zeros, whole_requests
@@ -46,9 +46,9 @@ class Replay:
     __slots__ = (
         "_ctx",
         "_disk",
-        "_engine",
         "_multi_at",
         "_path",
+        "_server",
         "_session",
         "_skips",
         "_unit",
@@ -60,11 +60,11 @@ class Replay:
         "skipped",
     )
 
-    def __init__(self, engine: EngineState, report: Callable[[str], None]) -> None:
-        self._engine = engine
+    def __init__(self, server: ServerState, report: Callable[[str], None]) -> None:
+        self._server = server
         self._session = Session(0)
         self._session.privileged = True
-        self._ctx = Context(engine, self._session)
+        self._ctx = Context(server, self._session)
         self._ctx.waits = False
         self._unit: list[list[bytes]] | None = None  # lines since MULTI, annotations (no words) too
         self._multi_at: Place = (0, 0)
@@ -73,20 +73,20 @@ class Replay:
         self.report = report
         self.applied = 0  # requests
         self.refused = 0  # of them answered with an error
-        self._skips = engine.settings.yes("aof-skip-unknown")
+        self._skips = server.settings.yes("aof-skip-unknown")
         self.skipped: dict[str, int] = {}  # requests that name no command, by its name, where they are left out
         self.keys = 0  # of RDB files
         self.expired = 0  # and those left out there, because their time had passed
 
     def begin(self) -> None:
         """Nothing may be logged and most clients are refused from here on."""
-        self._engine.loading = True
-        self._engine.effects.log = None
+        self._server.conditions.loading = True
+        self._server.effects.log = None
 
     def end(self) -> None:
         """The engine serves again; its log is the caller's to set."""
-        self._engine.loading = False
-        self._engine.effects.start_of_file()
+        self._server.conditions.loading = False
+        self._server.effects.start_of_file()
 
     # -- a file -----------------------------------------------------------------------------------------------------
 
@@ -119,7 +119,7 @@ class Replay:
 
     def snapshot(self, disk: Disk, path: str) -> Iterator[int]:
         """Load the RDB file that a file is, or begins with; yields the bytes done. UsageError where that fails."""
-        loading = RdbLoading(self._engine, disk, path, self.report)
+        loading = RdbLoading(self._server, disk, path, self.report)
         yield from loading.run()
         self.keys += loading.keys
         self.expired += loading.expired
@@ -140,8 +140,8 @@ class Replay:
 
     def _run(self, block: LogBlock) -> None:
         """Run requests in order, those within MULTI once their EXEC has come."""
-        replay, ctx = self._engine.replay, self._ctx
-        ctx.begin(self._session, self._engine.clock.now_us())
+        replay, ctx = self._server.runner.replay, self._ctx
+        ctx.begin(self._session, self._server.clock.now_us())
         requests, offset = block.requests, block.offset
         count = len(requests)
         index = 0
@@ -191,7 +191,7 @@ class Replay:
     def _apply(self, request: list[bytes], place: Place) -> None:
         self.applied += 1
         try:
-            _, refusal = self._engine.replay(self._ctx, [request], 0)
+            _, refusal = self._server.runner.replay(self._ctx, [request], 0)
         except ReplyError as unknown:
             self._leave_out(request, unknown, place)
             return
@@ -205,7 +205,7 @@ class Replay:
         for number, line in enumerate(unit):
             if line:
                 try:
-                    self._engine.logged_row(line)
+                    self._server.commands.logged(line)
                 except ReplyError as refusal:
                     self._leave_out(line, refusal, self._place_in_unit(number))
 
@@ -225,7 +225,7 @@ class Replay:
         """A line was refused: Redis ignores that, too, but for the warning."""
         self.refused += 1
         if self.refused <= SHOWN_ERRORS:
-            hides = self._engine.settings.yes("hide-user-data-from-log")
+            hides = self._server.settings.yes("hide-user-data-from-log")
             words = line_of(b" ".join(request[: 1 if hides else 4])[:120])
             why = line_of(answer[1:-2])
             where = f"{self._path}: the request at byte {self._offset_of(place)}"

@@ -2,9 +2,9 @@
 
 from typing import Final
 
-from penstock.engine.engine_state import EngineState
 from penstock.engine.memory import recency
 from penstock.engine.memory.value_sizes import key_bytes
+from penstock.engine.server_state import ServerState
 from penstock.engine.session import NO_CLIENT
 from penstock.storage.keyspace import Database
 
@@ -15,10 +15,10 @@ MOST_AT_ONCE: Final = 1000  # keys that one request makes go; the next goes on
 class Evictor:
     """Chooses keys and removes them. `_pool` holds (how well it may go, database, key), the best last."""
 
-    __slots__ = ("_engine", "_pool", "_turn")
+    __slots__ = ("_pool", "_server", "_turn")
 
-    def __init__(self, engine: EngineState) -> None:
-        self._engine = engine
+    def __init__(self, server: ServerState) -> None:
+        self._server = server
         self._pool: list[tuple[int, int, bytes]] = []
         self._turn = 0  # the database that a random key is taken from next
 
@@ -27,12 +27,12 @@ class Evictor:
 
         Each is logged as a DEL of its own and published as `evicted` (Redis 8.6.3).
         """
-        engine = self._engine
-        policy = engine.settings.text("maxmemory-policy")
+        server = self._server
+        policy = server.settings.text("maxmemory-policy")
         freed = 0
-        if policy == "noeviction" or engine.keeps_expired(engine.clock.now_us() // 1000):
+        if policy == "noeviction" or server.conditions.keeps_expired(server.clock.now_us() // 1000):
             return 0, False
-        ctx = engine.context
+        ctx = server.context
         session, db_index, now_us = ctx.session, ctx.db_index, ctx.now_us
         ctx.begin(NO_CLIENT, now_us)
         goes_on = True
@@ -48,9 +48,9 @@ class Evictor:
             freed += key_bytes(ctx.db, key)
             ctx.remove(key)
             ctx.log(b"DEL", key)
-            engine.effects.end_unit()
+            server.effects.end_unit()
             ctx.event("e", b"evicted", key)
-            engine.statistics.evicted += 1
+            server.statistics.evicted += 1
         ctx.begin(session, now_us)
         ctx.select(db_index)
         return freed, goes_on
@@ -62,7 +62,7 @@ class Evictor:
             return self._soonest()
         if by == "random":
             return self._random(of_all == "allkeys", now_ms)
-        for db_index, db in enumerate(self._engine.keyspace.databases):
+        for db_index, db in enumerate(self._server.keyspace.databases):
             for key in self._sampled(db, of_all == "allkeys", now_ms):
                 candidate = (self._worth_going(by, db_index, key, now_ms), db_index, key)
                 if candidate[1:] not in [held[1:] for held in self._pool]:
@@ -70,23 +70,23 @@ class Evictor:
         self._pool = sorted(self._pool)[-POOL:]
         while self._pool:
             _, db_index, key = self._pool.pop()
-            db = self._engine.keyspace.databases[db_index]
+            db = self._server.keyspace.databases[db_index]
             if key in (db.values if of_all == "allkeys" else db.expires):
                 return db_index, key
         return None
 
     def _worth_going(self, by: str, db_index: int, key: bytes, now_ms: int) -> int:
-        uses = recency.uses_of(self._engine)
+        uses = recency.uses_of(self._server)
         assert uses is not None, "the policy has a context that notes uses"
         if by == "lfu":
-            decay = self._engine.settings.number("lfu-decay-time")
+            decay = self._server.settings.number("lfu-decay-time")
             return recency.MOST - uses.frequency(db_index, key, now_ms, decay)
         return uses.idle_ms(db_index, key, now_ms)
 
     def _soonest(self) -> tuple[int, bytes] | None:
         """The key that expires first; nothing is left to chance here."""
         heads = [
-            (*db.expiries.soonest(), index) for index, db in enumerate(self._engine.keyspace.databases) if db.expires
+            (*db.expiries.soonest(), index) for index, db in enumerate(self._server.keyspace.databases) if db.expires
         ]
         if not heads:
             return None
@@ -94,7 +94,7 @@ class Evictor:
         return db_index, key
 
     def _random(self, of_all: bool, now_ms: int) -> tuple[int, bytes] | None:
-        databases = self._engine.keyspace.databases
+        databases = self._server.keyspace.databases
         for _ in databases:
             self._turn = (self._turn + 1) % len(databases)
             db = databases[self._turn]
@@ -104,12 +104,12 @@ class Evictor:
 
     def _sampled(self, db: Database, of_all: bool, now_ms: int) -> list[bytes]:
         count = len(db.values) if of_all else len(db.expires)
-        most = self._engine.settings.number("maxmemory-samples")
+        most = self._server.settings.number("maxmemory-samples")
         if count <= most:
             return list(db.values if of_all else db.expires)
         return [self._any_of(db, of_all, now_ms) for _ in range(most)]
 
     def _any_of(self, db: Database, of_all: bool, now_ms: int) -> bytes:
         if of_all:
-            return db.in_order(now_ms).any_of(self._engine.chance)
-        return db.expiries.any_of(self._engine.chance)
+            return db.in_order(now_ms).any_of(self._server.chance)
+        return db.expiries.any_of(self._server.chance)

@@ -6,7 +6,7 @@ A context that notes it takes the place of the engine's ordinary one then, so th
 from typing import Final
 
 from penstock.engine.context import Context
-from penstock.engine.engine_state import EngineState
+from penstock.engine.server_state import ServerState
 from penstock.engine.session import Session
 from penstock.storage.keyspace import Value
 
@@ -48,9 +48,9 @@ class NotingContext(Context):
 
     __slots__ = ("counts", "reads", "uses")
 
-    def __init__(self, engine: EngineState, session: Session, policy: str) -> None:
-        super().__init__(engine, session)
-        self.uses = Uses(len(engine.keyspace.databases), engine.clock.now_us() // 1000)
+    def __init__(self, server: ServerState, session: Session, policy: str) -> None:
+        super().__init__(server, session)
+        self.uses = Uses(len(server.keyspace.databases), server.clock.now_us() // 1000)
         self.counts = policy.endswith("lfu")
         self.reads = not policy.endswith("lrm")  # where reading is a use, too
 
@@ -89,41 +89,41 @@ class NotingContext(Context):
 
     def _counted(self, key: bytes, notes: dict[bytes, int]) -> int:
         """One use more: the more there were, the less likely it counts, so that 255 stand for a million."""
-        settings = self.engine.settings
+        settings = self.settings
         minute = self.now_ms // MINUTE_MS
         if key not in notes:
             return minute << 8 | NEW
         count = self.uses.frequency(self.db_index, key, self.now_ms, settings.number("lfu-decay-time"))
         rises = max(count - NEW, 0) * settings.number("lfu-log-factor") + 1
-        if count < MOST and self.engine.chance.random() * rises < 1:
+        if count < MOST and self.chance.random() * rises < 1:
             count += 1
         return minute << 8 | count
 
 
-def choose_context(engine: EngineState) -> None:
+def choose_context(server: ServerState) -> None:
     """Give the engine the context that its policy needs; what was noted is forgotten."""
-    policy = engine.settings.text("maxmemory-policy")
+    policy = server.settings.text("maxmemory-policy")
     wanted = policy.endswith(("lru", "lrm", "lfu"))
-    old = engine.context
+    old = server.context
     if not wanted and not isinstance(old, NotingContext):
         return
-    made = NotingContext(engine, old.session, policy) if wanted else Context(engine, old.session)
+    made = NotingContext(server, old.session, policy) if wanted else Context(server, old.session)
     made.dirty = old.dirty
     made.begin(old.session, old.now_us)
-    engine.context = made
+    server.context = made
 
 
-def beside(engine: EngineState, session: Session) -> Context:
+def beside(server: ServerState, session: Session) -> Context:
     """A context for another session (a script's), which notes where the engine's own does."""
-    context = engine.context
+    context = server.context
     if not isinstance(context, NotingContext):
-        return Context(engine, session)
-    twin = NotingContext(engine, session, engine.settings.text("maxmemory-policy"))
+        return Context(server, session)
+    twin = NotingContext(server, session, server.settings.text("maxmemory-policy"))
     twin.uses = context.uses
     return twin
 
 
-def uses_of(engine: EngineState) -> Uses | None:
+def uses_of(server: ServerState) -> Uses | None:
     """The notes; None where there are none."""
-    context = engine.context
+    context = server.context
     return context.uses if isinstance(context, NotingContext) else None

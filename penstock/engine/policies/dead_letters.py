@@ -63,7 +63,7 @@ def bury(
     ctx.log(b"XACK", key, group.name, ids.text(entry_id))
     ctx.dirty += 1
     policy.dead_lettered += 1
-    ctx.engine.policies.dead_lettered += 1
+    ctx.policies.dead_lettered += 1
     policy_notes.moved(ctx, key, group.name, target)
     if stream.policies is not None:
         retention.note_done(stream, stream.policies, [entry_id])

@@ -66,7 +66,7 @@ def run(ctx: Context, key: bytes, stream: Stream, policies: StreamPolicies, budg
         ctx.touch(key)
         ctx.event("t", b"xdel", key)
         policies.forwarded += len(moved)
-        ctx.engine.policies.forwarded += len(moved)
+        ctx.policies.forwarded += len(moved)
 
 
 def next_ms(stream: Stream, policies: StreamPolicies) -> int:

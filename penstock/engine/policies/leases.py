@@ -37,7 +37,7 @@ LARGEST_SHIFT: Final = 62  # of the shortest delay, for the longest one
 
 def are_kept(ctx: Context) -> bool:
     """Whether policies are applied now."""
-    return ctx.engine.keeps_policies() and not ctx.session.privileged
+    return ctx.policies.are_applied() and not ctx.session.privileged
 
 
 def kept_policy(ctx: Context, group: Group) -> GroupPolicy | None:
@@ -121,7 +121,7 @@ def _note_unknown(stream: Stream, group: Group, policy: GroupPolicy) -> KeyOrder
 
 
 def _grace_until_ms(ctx: Context, policy: GroupPolicy) -> int:
-    loaded_ms = ctx.engine.policies.loaded_ms
+    loaded_ms = ctx.conditions.loaded_ms
     return loaded_ms + min(policy.settings.ack_wait_ms, GRACE_MS) if loaded_ms else 0
 
 
@@ -136,7 +136,7 @@ def backoff_ms(ctx: Context, policy: GroupPolicy, count: int) -> int:
     shift = min(max(count - 1, 0), LARGEST_SHIFT)
     delay_ms = min(settings.backoff_max_ms, settings.backoff_min_ms << shift)
     if settings.jitter_percent > 0:
-        delay_ms -= delay_ms * ctx.engine.chance.randint(0, settings.jitter_percent * 100) // 10_000
+        delay_ms -= delay_ms * ctx.chance.randint(0, settings.jitter_percent * 100) // 10_000
     return delay_ms
 
 

@@ -1,9 +1,9 @@
 """What happens to streams with policies, noted for the server's output (policy_log.py)."""
 
 from penstock.engine.context import Context
-from penstock.engine.engine_state import EngineState
 from penstock.engine.policies import policy_lines
 from penstock.engine.policies.policy_log import MOVED, REAPED, SET, STUCK, shown
+from penstock.engine.server_state import ServerState
 from penstock.storage.policies.group_policy import GroupSettings
 from penstock.storage.policies.stream_policies import StreamPolicies
 from penstock.storage.streams.stream import Stream
@@ -28,30 +28,30 @@ def group_set(ctx: Context, key: bytes, group: bytes, settings: GroupSettings) -
 def _set(ctx: Context, key: bytes, group: bytes | None, words: list[bytes]) -> None:
     if not ctx.session.privileged:
         text = " ".join(shown(word) for word in words) or "none"
-        ctx.engine.policies.log.note(_subject(ctx, key, group), SET, 1, text, [])
+        ctx.policies.log.note(_subject(ctx, key, group), SET, 1, text, [])
 
 
 def moved(ctx: Context, key: bytes, group: bytes, target: bytes) -> None:
     """An entry became a dead letter."""
-    ctx.engine.policies.log.note(_subject(ctx, key, group), MOVED, 1, shown(target), [])
+    ctx.policies.log.note(_subject(ctx, key, group), MOVED, 1, shown(target), [])
 
 
 def stuck(ctx: Context, key: bytes, group: bytes | None, problem: bytes) -> None:
     """A target cannot take entries."""
-    ctx.engine.policies.log.note(_subject(ctx, key, group), STUCK, 1, shown(problem), [])
+    ctx.policies.log.note(_subject(ctx, key, group), STUCK, 1, shown(problem), [])
 
 
 def reaped(ctx: Context, key: bytes, group: bytes, consumer: bytes, reap_ms: int) -> None:
     """A consumer was removed."""
-    ctx.engine.policies.log.note(_subject(ctx, key, group), REAPED, 1, str(reap_ms), [shown(consumer)])
+    ctx.policies.log.note(_subject(ctx, key, group), REAPED, 1, str(reap_ms), [shown(consumer)])
 
 
-def sleeping(engine: EngineState) -> str:
+def sleeping(server: ServerState) -> str:
     """Reported after loading: how many policies a named compat-version has sleep; empty if none does. O(streams)."""
-    if engine.policies.kept:
+    if server.policies.kept:
         return ""
     count = 0
-    for db in engine.keyspace.databases:
+    for db in server.keyspace.databases:
         for key in db.policies_due.times:
             stream = db.values[key]
             if isinstance(stream, Stream) and stream.policies is not None:
@@ -60,4 +60,4 @@ def sleeping(engine: EngineState) -> str:
     if not count:
         return ""
     policies = "policy sleeps" if count == 1 else "policies sleep"
-    return f"{count} {policies}: compat-version is {engine.settings.text('compat-version')}"
+    return f"{count} {policies}: compat-version is {server.settings.text('compat-version')}"

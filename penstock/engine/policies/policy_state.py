@@ -1,22 +1,24 @@
 """What an engine knows about policies as a whole: whether it keeps them, and what was done since the start."""
 
+from penstock.engine.conditions import Conditions
 from penstock.engine.policies.policy_log import PolicyLog
+from penstock.engine.state import FOLLOWING
 from penstock.engine.table.client_compat import Compatibility
 
 
 class PolicyState:
     """kept: policies are applied; a named `compat-version` has none, so they sleep. used: some stream has had a policy.
 
-    loaded_ms: when loading ended. retry_ms: before that, no tick tries again what could not be logged.
+    retry_ms: before that, no tick tries again what could not be logged.
     slept: since the last tick that applied them, policies were not applied for a while (this server was a replica).
     log: lines about policies. The counters are those of INFO.
     """
 
     __slots__ = (
+        "_conditions",
         "dead_lettered",
         "forwarded",
         "kept",
-        "loaded_ms",
         "log",
         "reaped",
         "redelivered",
@@ -26,10 +28,10 @@ class PolicyState:
         "used",
     )
 
-    def __init__(self, compatibility: Compatibility) -> None:
+    def __init__(self, compatibility: Compatibility, conditions: Conditions) -> None:
+        self._conditions = conditions
         self.kept = compatibility.is_newest
         self.used = False
-        self.loaded_ms = 0
         self.log = PolicyLog()
         self.retry_ms = 0
         self.slept = False
@@ -38,3 +40,7 @@ class PolicyState:
         self.reaped = 0
         self.dead_lettered = 0
         self.forwarded = 0
+
+    def are_applied(self) -> bool:
+        """Not with a named compat-version, and on a replica the master applies them."""
+        return self.kept and self._conditions.bits & FOLLOWING == 0

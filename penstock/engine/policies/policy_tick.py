@@ -2,9 +2,9 @@
 
 from typing import Final
 
-from penstock.engine.engine_state import EngineState
 from penstock.engine.policies import settling
 from penstock.engine.policies.tick_budget import TickBudget
+from penstock.engine.server_state import ServerState
 from penstock.engine.session import NO_CLIENT
 from penstock.storage.deadlines import NEVER
 from penstock.storage.policies.stream_policies import AT_ONCE
@@ -14,21 +14,21 @@ STREAMS_A_TICK: Final = 1000
 RETRY_MS: Final = 1000  # while the log cannot be written
 
 
-def run(engine: EngineState, now_us: int) -> None:
+def run(server: ServerState, now_us: int) -> None:
     """Look at the streams whose moment has come, each a unit of its own, as far as the tick's budget reaches."""
     now_ms = now_us // 1000
-    if not _may_run(engine, now_ms):
-        engine.policies.slept = engine.policies.slept or not engine.keeps_policies()
+    if not _may_run(server, now_ms):
+        server.policies.slept = server.policies.slept or not server.policies.are_applied()
         return
-    if engine.policies.slept:
-        _wake_up(engine)
-    if engine.trouble is not None:
-        engine.policies.retry_ms = now_ms + RETRY_MS
+    if server.policies.slept:
+        _wake_up(server)
+    if server.conditions.trouble is not None:
+        server.policies.retry_ms = now_ms + RETRY_MS
         return
-    ctx = engine.context
+    ctx = server.context
     ctx.begin(NO_CLIENT, now_us)
-    budget = TickBudget(engine.clock)
-    for db_index, db in enumerate(engine.keyspace.databases):
+    budget = TickBudget(server.clock)
+    for db_index, db in enumerate(server.keyspace.databases):
         due = [key for when_ms, key in db.policies_due.order.part(0, STREAMS_A_TICK) if when_ms <= now_ms]
         ctx.select(db_index)
         for key in due:
@@ -37,26 +37,26 @@ def run(engine: EngineState, now_us: int) -> None:
             stream = ctx.value(key)
             if isinstance(stream, Stream):
                 settling.look_at(ctx, key, stream, budget)
-            engine.effects.end_unit()
-    if engine.policies.log.due_ms <= now_ms:
-        engine.policies.log.report_due(now_ms)
+            server.effects.end_unit()
+    if server.policies.log.due_ms <= now_ms:
+        server.policies.log.report_due(now_ms)
 
 
-def next_ms(engine: EngineState, now_ms: int) -> int:
+def next_ms(server: ServerState, now_ms: int) -> int:
     """Next unix ms at which `run` has something to do; NEVER if there is none. O(databases)."""
-    if not _may_run(engine, now_ms):
+    if not _may_run(server, now_ms):
         return NEVER
-    due_ms = min([db.policies_due.first_ms() for db in engine.keyspace.databases])
-    due_ms = min(due_ms, engine.policies.log.due_ms)
+    due_ms = min([db.policies_due.first_ms() for db in server.keyspace.databases])
+    due_ms = min(due_ms, server.policies.log.due_ms)
     if due_ms == NEVER:
         return NEVER
-    return max(due_ms, engine.policies.retry_ms if engine.trouble is not None else 1)
+    return max(due_ms, server.policies.retry_ms if server.conditions.trouble is not None else 1)
 
 
-def _wake_up(engine: EngineState) -> None:
+def _wake_up(server: ServerState) -> None:
     """What changed while policies slept was not noted: everything is to be looked at."""
-    engine.policies.slept = False
-    for db in engine.keyspace.databases:
+    server.policies.slept = False
+    for db in server.keyspace.databases:
         for key in list(db.policies_due.times):
             stream = db.values[key]
             policies = stream.policies if isinstance(stream, Stream) else None
@@ -66,6 +66,11 @@ def _wake_up(engine: EngineState) -> None:
                 db.note_policies(key, stream)
 
 
-def _may_run(engine: EngineState, now_ms: int) -> bool:
-    policies = engine.policies
-    return policies.used and engine.keeps_policies() and not engine.loading and not engine.writes_paused(now_ms)
+def _may_run(server: ServerState, now_ms: int) -> bool:
+    policies = server.policies
+    return (
+        policies.used
+        and server.policies.are_applied()
+        and not server.conditions.loading
+        and not server.conditions.writes_paused(now_ms)
+    )

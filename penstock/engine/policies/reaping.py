@@ -17,7 +17,7 @@ def reap(ctx: Context, key: bytes, group: Group, policy: GroupPolicy) -> int:
     reap_ms = policy.settings.reap_ms
     if reap_ms == NONE:
         return NEVER
-    blocking = ctx.engine.blocking
+    blocking = ctx.blocking
     blocking.settle(ctx.db_index, key)
     reading = blocking.reading_consumers(ctx.db_index, key, group.name)
     due_ms = NEVER
@@ -30,7 +30,7 @@ def reap(ctx: Context, key: bytes, group: Group, policy: GroupPolicy) -> int:
             group.remove_consumer(consumer)
             policy.reaped += 1
             policy_notes.reaped(ctx, key, group.name, consumer.name, reap_ms)
-            ctx.engine.policies.reaped += 1
+            ctx.policies.reaped += 1
             ctx.dirty += 1
             ctx.log(b"XGROUP", b"DELCONSUMER", key, group.name, consumer.name)
             ctx.event("t", b"xgroup-delconsumer", key)

@@ -37,7 +37,7 @@ def run(ctx: Context, key: bytes, stream: Stream, policies: StreamPolicies, most
         removed = _trim_oldest(ctx, key, stream, policies, SLICE if is_quick else most)
     if removed:
         policies.trimmed += removed
-        ctx.engine.policies.trimmed += removed
+        ctx.policies.trimmed += removed
         ctx.dirty += removed
         ctx.touch(key)
         ctx.event("t", b"xtrim", key)

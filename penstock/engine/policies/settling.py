@@ -23,7 +23,7 @@ def policies_of(ctx: Context, key: bytes, stream: Stream) -> StreamPolicies:
     """The policies of a stream, made if it has none."""
     if stream.policies is None:
         stream.policies = StreamPolicies()
-        ctx.engine.policies.used = True
+        ctx.policies.used = True
         ctx.db.note_policies(key, stream)
     return stream.policies
 

@@ -41,7 +41,7 @@ def admit_link(ctx: Context, key: bytes, targets: list[bytes]) -> None:
     """
     if targets and ctx.session.state & RESTRICTED:
         assert ctx.row is not None, "a request that runs has a row"
-        ctx.engine.access.admit_link(ctx.session, ctx.row, ctx.args, key, targets)
+        ctx.access.admit_link(ctx.session, ctx.row, ctx.args, key, targets)
 
 
 def problem_with(ctx: Context, source: bytes, target: bytes) -> bytes:
@@ -60,7 +60,7 @@ def append(ctx: Context, target: bytes, fields: list[bytes]) -> None:
     """Append an entry, logged; the target is made if it is missing. Nothing may be wrong with it."""
     stream = ctx.stream(target)
     if stream is None:
-        stream = ctx.engine.new_stream()
+        stream = ctx.form_limits.new_stream()
         ctx.db.put(target, stream)
         ctx.event("n", b"new", target)
     ms, seq = stream.next_id(ctx.now_ms)

@@ -4,9 +4,9 @@ from collections.abc import Callable, Iterator
 from typing import Final
 
 from penstock.engine.context import Context
-from penstock.engine.engine_state import EngineState
 from penstock.engine.policies import policy_lines
 from penstock.engine.rdb import rdb_values
+from penstock.engine.server_state import ServerState
 from penstock.engine.session import Session
 from penstock.errors import UsageError
 from penstock.protocol.log_reader import whole_requests
@@ -34,11 +34,11 @@ class RdbLoading:
     how many were loaded, and left out because their time had passed.
     """
 
-    __slots__ = ("_engine", "_keeps_expired", "_merges", "_name", "_reader", "_tell", "end", "expired", "keys")
+    __slots__ = ("_keeps_expired", "_merges", "_name", "_reader", "_server", "_tell", "end", "expired", "keys")
 
     def __init__(
         self,
-        engine: EngineState,
+        server: ServerState,
         disk: Disk,
         path: str,
         tell: Callable[[str], None],
@@ -50,13 +50,13 @@ class RdbLoading:
 
         merges: a key of the file replaces one that is there. name: of the file, for a person, instead of its path.
         """
-        self._engine = engine
+        self._server = server
         self._name = name or path
         self._keeps_expired = keeps_expired
         self._merges = merges
         self._tell = tell
-        defaults = rdb_values.stream_defaults(engine.settings, engine.stream_limits)
-        self._reader = RdbReader(FileSource(disk, path), defaults, engine.settings.yes("rdbchecksum"))
+        defaults = rdb_values.stream_defaults(server.settings, server.form_limits.streams)
+        self._reader = RdbReader(FileSource(disk, path), defaults, server.settings.yes("rdbchecksum"))
         self.end = 0
         self.keys = 0
         self.expired = 0
@@ -65,12 +65,12 @@ class RdbLoading:
     def stream_db(self) -> int:
         """The database that the stream behind a master's snapshot is in."""
         text = self._reader.aux.get(b"repl-stream-db", b"0")
-        return int(text) if text.isdigit() and int(text) < len(self._engine.keyspace.databases) else 0
+        return int(text) if text.isdigit() and int(text) < len(self._server.keyspace.databases) else 0
 
     def run(self) -> Iterator[int]:
         """Read the file; yields the bytes done. UsageError where it cannot be loaded."""
         reader = self._reader
-        now_ms = self._engine.clock.now_us() // 1000
+        now_ms = self._server.clock.now_us() // 1000
         try:
             reader.begin()
             met = rdb_reader.OTHER
@@ -97,8 +97,8 @@ class RdbLoading:
             self._tell(f"{self._name}: data of modules is left out ({names}); no key was stored in it.")
 
     def _keep(self, key: bytes, value: Value, now_ms: int) -> None:
-        engine, reader = self._engine, self._reader
-        databases = engine.keyspace.databases
+        server, reader = self._server, self._reader
+        databases = server.keyspace.databases
         if reader.db_index >= len(databases):
             raise BadRdb(f"it has a database {reader.db_index}, and `databases` says that there are {len(databases)}")
         db = databases[reader.db_index]
@@ -111,7 +111,7 @@ class RdbLoading:
         if 0 <= reader.expires_ms < now_ms or (isinstance(value, Hash) and not len(value)):
             self.expired += 1
             return
-        rdb_values.fit_to_settings(value, engine.settings)
+        rdb_values.fit_to_settings(value, server.settings)
         if self._merges:
             db.remove(key)
         db.put(key, value)
@@ -123,17 +123,17 @@ class RdbLoading:
         """Policies and holds; those of keys that were left out are refused without further effect."""
         ctx = self._privileged()
         for request in whole_requests(text).requests:
-            self._engine.replay(ctx, [request], 0)
+            self._server.runner.replay(ctx, [request], 0)
 
     def _privileged(self) -> Context:
         session = Session(0)
         session.privileged = True
-        ctx = Context(self._engine, session)
-        ctx.begin(session, self._engine.clock.now_us())
+        ctx = Context(self._server, session)
+        ctx.begin(session, self._server.clock.now_us())
         return ctx
 
     def _load_library(self, code: bytes) -> None:
         options = [b"REPLACE"] if self._merges else []
-        _, refusal = self._engine.replay(self._privileged(), [[b"FUNCTION", b"LOAD", *options, code]], 0)
+        _, refusal = self._server.runner.replay(self._privileged(), [[b"FUNCTION", b"LOAD", *options, code]], 0)
         if refusal:
             raise BadRdb(f"a library of functions is refused: {shown(refusal[1:-2])}")

@@ -7,45 +7,45 @@ Writes are held back until the replica has acknowledged the whole stream. Then t
 
 from typing import Final
 
-from penstock.engine.engine_state import EngineState
 from penstock.engine.replication import replica as states
 from penstock.engine.replication import role
 from penstock.engine.replication.failover_state import IN_PROGRESS, NO_FAILOVER, WAITING, Place
+from penstock.engine.server_state import ServerState
 
 ABORTED_BY_HAND: Final = "Failover manually aborted"
 TOO_SLOW: Final = "Replica never caught up before timeout"
 REFUSED: Final = "Failover target rejected psync request"
 
 
-def begin(engine: EngineState, target: Place | None, deadline_ms: int, forced: bool) -> None:
+def begin(server: ServerState, target: Place | None, deadline_ms: int, forced: bool) -> None:
     """Hold writes back from now on. target: the master to be; None: the first that has everything."""
-    failover = engine.replication.failover
+    failover = server.replication.failover
     failover.begin(target, deadline_ms, forced)
     failover.report(f"FAILOVER requested to {failover.shown_target}.")
-    engine.hold_writes()
-    engine.replication.wants_acks = True
+    server.conditions.hold_writes()
+    server.replication.wants_acks = True
 
 
-def look(engine: EngineState) -> None:
+def look(server: ServerState) -> None:
     """Called at a turn's end and ten times a second: change places once a replica has everything, or time is over."""
-    failover, replication = engine.replication.failover, engine.replication
+    failover, replication = server.replication.failover, server.replication
     if failover.state != WAITING:
         return
-    found = _caught_up(engine)
+    found = _caught_up(server)
     if found is not None:
         failover.report(f"Failover target {found[0]}:{found[1]} is synced, failing over.")
-        _change_places(engine, found)
+        _change_places(server, found)
     elif failover.deadline_ms and replication.now_ms() >= failover.deadline_ms:
         if failover.forced and failover.target is not None:
             failover.report(f"FAILOVER to {failover.shown_target} time out exceeded, failing over.")
-            _change_places(engine, failover.target)
+            _change_places(server, failover.target)
         else:
-            abort(engine, TOO_SLOW)
+            abort(server, TOO_SLOW)
 
 
-def _caught_up(engine: EngineState) -> Place | None:
+def _caught_up(server: ServerState) -> Place | None:
     """The target, or any replica if none was named, once it has acknowledged the whole stream."""
-    replication = engine.replication
+    replication = server.replication
     for session in replication.replicas:
         found = session.replica
         if found is None or found.state != states.ONLINE or found.acked < replication.offset:
@@ -56,34 +56,34 @@ def _caught_up(engine: EngineState) -> Place | None:
     return None
 
 
-def _change_places(engine: EngineState, target: Place) -> None:
+def _change_places(server: ServerState, target: Place) -> None:
     """Be the target's replica. Our own replicas stay: the link closes them when the history has its new name."""
-    failover = engine.replication.failover
+    failover = server.replication.failover
     failover.state, failover.target = IN_PROGRESS, target
-    role.follow(engine, *target, keeps_replicas=True)
+    role.follow(server, *target, keeps_replicas=True)
 
 
-def succeed(engine: EngineState) -> None:
+def succeed(server: ServerState) -> None:
     """The target has taken over: requests that were held back are refused by a replica."""
-    engine.replication.failover.end()
-    engine.end_holding()
+    server.replication.failover.end()
+    server.conditions.end_holding()
 
 
-def abort(engine: EngineState, why: str) -> None:
+def abort(server: ServerState, why: str) -> None:
     """Stay the master, or be it again; what was held back is run."""
-    failover = engine.replication.failover
+    failover = server.replication.failover
     failover.report(f"FAILOVER to {failover.shown_target} aborted: {why}")
     was_in_progress = failover.state == IN_PROGRESS
     failover.end()
     if was_in_progress:
-        role.lead(engine)
-    engine.end_holding()
+        role.lead(server)
+    server.conditions.end_holding()
 
 
-def is_in_progress(engine: EngineState) -> bool:
+def is_in_progress(server: ServerState) -> bool:
     """Whether the next PSYNC asks the target to take over."""
-    return engine.replication.failover.state == IN_PROGRESS
+    return server.replication.failover.state == IN_PROGRESS
 
 
-def is_running(engine: EngineState) -> bool:
-    return engine.replication.failover.state != NO_FAILOVER
+def is_running(server: ServerState) -> bool:
+    return server.replication.failover.state != NO_FAILOVER

@@ -2,8 +2,8 @@
 
 from typing import Final
 
-from penstock.engine.engine_state import EngineState
 from penstock.engine.replication.master import Master
+from penstock.engine.server_state import ServerState
 from penstock.engine.state import FOLLOWING
 from penstock.protocol import reply
 
@@ -12,35 +12,35 @@ UNBLOCKED: Final = reply.error(
 )
 
 
-def follow(engine: EngineState, host: str, port: int, keeps_replicas: bool = False) -> None:
+def follow(server: ServerState, host: str, port: int, keeps_replicas: bool = False) -> None:
     """Be a replica from here on; the server makes the link. Blocked clients and replicas of ours are closed.
 
     keeps_replicas: they stay until the master has answered (FAILOVER).
     """
-    replication = engine.replication
-    for session in list(engine.sessions.values()):
+    replication = server.replication
+    for session in list(server.clients.sessions.values()):
         if session.blocked is not None and not session.blocked.postponed:
-            engine.release(session.blocked, UNBLOCKED)
+            server.waiting.release(session.blocked, UNBLOCKED)
             session.closing = True
     if not keeps_replicas:
-        engine.to_close += replication.replicas
+        server.clients.to_close += replication.replicas
     replication.master = Master(host, port, replication.now_ms())
-    engine.effects.replicate(None)  # replicas of ours get what the master sends
-    engine.set_state(FOLLOWING, True)
-    engine.settings.note("replicaof", f"{host} {port}")
+    server.effects.replicate(None)  # replicas of ours get what the master sends
+    server.conditions.set(FOLLOWING, True)
+    server.settings.note("replicaof", f"{host} {port}")
 
 
-def lead(engine: EngineState) -> None:
+def lead(server: ServerState) -> None:
     """Be a master again, with the data that there are; replicas of ours may go on (PSYNC)."""
-    replication = engine.replication
+    replication = server.replication
     if replication.master is None:
         return
     replication.master = None
     replication.new_history()
     replication.stream_db = 0
     replication.is_amid = False
-    engine.to_close += replication.replicas
+    server.clients.to_close += replication.replicas
     if replication.stream is not None:
-        engine.effects.replicate(replication.stream)
-    engine.set_state(FOLLOWING, False)
-    engine.settings.note("replicaof", "")
+        server.effects.replicate(replication.stream)
+    server.conditions.set(FOLLOWING, False)
+    server.settings.note("replicaof", "")

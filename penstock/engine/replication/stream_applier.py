@@ -73,7 +73,7 @@ class StreamApplier:
     def _row_of(self, request: list[bytes]) -> Row | None:
         """The row of a change, None where the command is not known."""
         try:
-            row = self._engine.logged_row(request)
+            row = self._engine.commands.logged(request)
         except ReplyError as refusal:
             self._note(request, b"-" + refusal.text)
             return None
@@ -83,7 +83,7 @@ class StreamApplier:
 
     def _run(self, unit: list[Change]) -> None:
         engine, session = self._engine, self._session
-        ctx = engine.context
+        ctx = engine.server.context
         now_us = engine.clock.now_us()
         engine.effects.is_one_unit = True
         waited, ctx.waits = ctx.waits, False

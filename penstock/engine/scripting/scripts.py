@@ -30,7 +30,7 @@ from penstock.errors import ReplyError
 from penstock.protocol import reply
 
 if TYPE_CHECKING:
-    from penstock.engine.engine_state import EngineState
+    from penstock.engine.server_state import ServerState
 
 MOST_EVALUATED: Final = 500  # scripts known by EVAL alone; the one used longest ago goes (Redis 8.6.3)
 BUSY: Final = b"BUSY Redis is busy running a script. You can only call %b or SHUTDOWN NOSAVE."
@@ -104,13 +104,13 @@ class Scripts:
     over that took longer; without it they run in place.
     """
 
-    def __init__(self, engine: "EngineState", requests: OwnRequests) -> None:
-        self._engine = engine
+    def __init__(self, server: "ServerState", requests: OwnRequests) -> None:
+        self._server = server
         self._machine: Machine | None = None
         self._lua_is_there: bool | None = None  # None: it was not looked for yet
         self._runner: ScriptRunner | None = None
         self.calls = Calls(requests)
-        self.libraries = Libraries(self.machine, self.calls, engine.keyspace.libraries)
+        self.libraries = Libraries(self.machine, self.calls, server.keyspace.libraries)
         self.cached: dict[bytes, Script] = {}
         self._evaluated: OrderedDict[bytes, None] = OrderedDict()  # of `cached`, those that may go, oldest first
         self.evicted = 0
@@ -125,7 +125,7 @@ class Scripts:
     def machine(self) -> Machine:
         """Lua, begun when it is first asked for; refused where it is not installed."""
         if self._machine is None:
-            self._machine = Machine(self.calls, self._engine.compatibility.redis_version)
+            self._machine = Machine(self.calls, self._server.compatibility.redis_version)
         return self._machine
 
     def _has_lua(self) -> bool:
@@ -195,10 +195,10 @@ class Scripts:
         if not script.loaded:
             self._evaluated.move_to_end(sha)
         read_only = self._admit(script.flags, read_only)
-        if self._engine.cluster is not None:
+        if self._server.cluster is not None:
             self._look_at_cluster(script.flags, words[:keys])
         if script.is_lock:
-            plain = not read_only and self._engine.trouble is None and not ctx.session.state & RESTRICTED
+            plain = not read_only and self._server.conditions.trouble is None and not ctx.session.state & RESTRICTED
             if not self._has_lua() or (plain and lock_scripts.succeeds(ctx.db, sha, keys, words)):
                 self.calls.begin(ctx.session, ctx.db_index, ctx.now_us, read_only)
                 given = words[:1] + words[keys:] if keys else []
@@ -209,7 +209,7 @@ class Scripts:
     def call(self, ctx: Context, function: Function, keys: int, words: list[bytes], read_only: bool) -> bytes:
         """The reply of a function of a library."""
         read_only = self._admit(function.flags, read_only)
-        if self._engine.cluster is not None:
+        if self._server.cluster is not None:
             self._look_at_cluster(function.flags, words[:keys])
         return self._start(ctx, function.number, function.steps, function.name, True, keys, words, read_only)
 
@@ -241,24 +241,24 @@ class Scripts:
 
     def _admit(self, flags: frozenset[bytes] | None, read_only: bool) -> bool:
         """Whether a script may only read. Refused for the server's state is what the gate has let pass, inside EXEC."""
-        engine = self._engine
-        if engine.state & FOLLOWING:
+        server = self._server
+        if server.conditions.bits & FOLLOWING:
             self._look_at_master(flags)
         else:
             self.calls.is_stale = False
         if flags is not None:
             read_only = may_only_read(flags, read_only)
-            if not read_only and engine.state & NEEDS_REPLICAS:
-                engine.replication.admit_write()
+            if not read_only and server.conditions.bits & NEEDS_REPLICAS:
+                server.replication.admit_write()
         self._look_at_memory(flags)
         return read_only
 
     def _look_at_master(self, flags: frozenset[bytes] | None) -> None:
         """On a stale replica a script needs a flag, and its requests must be such as are served there (Redis 8.6.3)."""
-        self.calls.is_stale = self._engine.replication.is_stale()
+        self.calls.is_stale = self._server.replication.is_stale()
         if self.calls.is_stale and (flags is None or b"allow-stale" not in flags):
             raise ReplyError(MASTER_DOWN if flags is None else NOT_STALE)
-        if flags is not None and b"no-writes" not in flags and self._engine.settings.yes("replica-read-only"):
+        if flags is not None and b"no-writes" not in flags and self._server.settings.yes("replica-read-only"):
             raise ReplyError(WRITES_ON_REPLICA)
 
     def _look_at_memory(self, flags: frozenset[bytes] | None) -> None:
@@ -266,7 +266,7 @@ class Scripts:
         self.calls.may_exceed = flags is not None and b"allow-oom" in flags
         if flags is None or self.calls.may_exceed or b"no-writes" in flags:
             return
-        if self._engine.memory.refuses():
+        if self._server.memory.refuses():
             raise refusals.out_of_memory()
 
     def _look_at_cluster(self, flags: frozenset[bytes] | None, keys: list[bytes]) -> None:
@@ -276,8 +276,8 @@ class Scripts:
 
     def _watch(self, ctx: Context, name: bytes, is_function: bool, job: Callable[[], bytes]) -> bytes:
         """Run what may last. Where it could not be killed, it is stopped when the server would be busy."""
-        running = Running(name, ctx.args, ctx.engine.clock.monotonic_us(), is_function)
-        threshold_ms = ctx.engine.settings.number("busy-reply-threshold")
+        running = Running(name, ctx.args, ctx.clock.monotonic_us(), is_function)
+        threshold_ms = ctx.settings.number("busy-reply-threshold")
         runner = self._runner
         if runner is None or ctx.session.privileged or threshold_ms <= 0:
             self.calls.stop_at_us = running.began_us + threshold_ms * 1000 if threshold_ms > 0 else 0
@@ -292,7 +292,7 @@ class Scripts:
         running.blocked = session.blocked = BlockedRequest(
             session, ctx.row, ctx.args, ctx.db_index, [], 0, reply.NO_REPLY
         )
-        self._engine.busy = True
+        self._server.conditions.busy = True
         return BLOCKED
 
     def hold(self, ctx: Context, queue: QueuedRequests, answers: list[bytes]) -> None:

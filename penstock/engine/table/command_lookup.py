@@ -7,49 +7,49 @@ from penstock.engine.access.command_catalog import CommandCatalog
 from penstock.engine.table import renaming
 from penstock.engine.table.client_compat import Compatibility
 from penstock.engine.table.command_table import Command, Table, command_of
+from penstock.engine.table.known_commands import KnownCommands
 from penstock.errors import ReplyError
 
 
-class CommandLookup:
+class CommandLookup(KnownCommands):
     """A command table by names, as a server has it; servers with the same settings share one.
 
-    rows: by the upper-case name that clients use, without the commands that they must not know. runnable: those that
-    are named by one word, in upper and in lower case. batch_shapes: by such names, of those whose requests go together.
+    runnable: those that are named by one word, in upper and in lower case. batch_shapes: by such names, of those whose
+    requests go together.
     by_own_name: those that clients know by another name, or not at all since rename-command, too. catalog: what
     rules of users can name of it.
     """
 
-    __slots__ = ("_logged", "_typed", "batch_shapes", "by_own_name", "catalog", "rows", "runnable")
+    __slots__ = ("_logged", "_table", "_typed", "batch_shapes", "by_own_name", "catalog", "runnable")
 
     def __init__(self, rows: Table, compatibility: Compatibility, renamed: Sequence[tuple[str, str]]) -> None:
         shown, hidden = known(rows, compatibility)
-        self.rows, kept = renaming.rename(shown, renamed)
-        self.by_own_name = list((kept | {row.name.encode(): row for row in self.rows.values()}).values())
+        table, kept = renaming.rename(shown, renamed)
+        super().__init__(table)
+        self._table = table
+        self.by_own_name = list((kept | {row.name.encode(): row for row in table.values()}).values())
         self.catalog = CommandCatalog(self.by_own_name)
         self._logged = hidden | kept  # commands that only the log knows, or by another name
         self.runnable: dict[bytes, Command] = {}
         self._typed: dict[bytes, Command] = {}  # as names are typed mostly: in upper and in lower case
-        for name, row in self.rows.items():
+        for name, row in table.items():
             self._typed[name] = self._typed[name.lower()] = row
             if row.handler is not None and not row.subcommands:
                 self.runnable[name] = self.runnable[name.lower()] = row
         self.batch_shapes = {name: row.batch_shape for name, row in self.runnable.items() if row.batch_shape}
 
     def named(self, request: list[bytes]) -> Command:
-        """The command that a request names, whatever its arity; a container where nothing follows its name."""
         row = self._typed.get(request[0])
         if row is None:
-            row = self.rows.get(request[0].upper())
+            row = self._table.get(request[0].upper())
             if row is None:
                 raise _unknown_command(request)
         return _subcommand(row, request)
 
     def fitting(self, request: list[bytes]) -> Command:
-        """The command of a request whose arity fits, else the refusal (Redis 8.6.3)."""
         return with_arity(self.named(request), request)
 
     def logged(self, request: list[bytes]) -> Command:
-        """As `fitting`, for a line of the log, which knows what clients do not, and by its own name."""
         row = self._logged.get(request[0].upper())
         return self.fitting(request) if row is None else with_arity(_subcommand(row, request), request)
 

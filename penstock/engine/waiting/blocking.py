@@ -70,7 +70,9 @@ class Blocking:
 
     # -- coming and going -------------------------------------------------------------------------------------------
 
-    def add(self, blocked: BlockedRequest) -> None:
+    def block(self, blocked: BlockedRequest) -> None:
+        """A handler found nothing and may wait: its session is blocked, first come first served."""
+        blocked.session.blocked = blocked
         self.blocked.add(blocked)
         self._serial += 1
         blocked.serial = self._serial

@@ -5,34 +5,34 @@ the clock has jumped: BLOCK and WAIT, CLIENT PAUSE, how long clients are idle or
 stored, or compared with what is stored (ids, expiry, idle times of entries, leases, delays), is not.
 """
 
-from penstock.engine.engine_state import EngineState
+from penstock.engine.server_state import ServerState
 
 
-def follow(engine: EngineState) -> int:
+def follow(server: ServerState) -> int:
     """Move what began at a request's time by what unix time has jumped since the last call: how far, in us."""
-    jumped_us = engine.clock_jumps.take_us()
+    jumped_us = server.clock_jumps.take_us()
     if not jumped_us:
         return 0
     by_ms = jumped_us // 1000
-    for session in engine.sessions.values():
+    for session in server.clients.sessions.values():
         session.last_ms += by_ms
         session.connected_ms += by_ms
-    engine.statistics.started_ms += by_ms
-    policies = engine.policies
-    if policies.loaded_ms:
-        policies.loaded_ms += by_ms
+    server.statistics.started_ms += by_ms
+    policies, conditions = server.policies, server.conditions
+    if conditions.loaded_ms:
+        conditions.loaded_ms += by_ms
     policies.retry_ms += by_ms if policies.retry_ms else 0
-    engine.blocking.move_deadlines(by_ms)
-    if engine.paused_until_ms:
-        engine.paused_until_ms = max(engine.paused_until_ms + by_ms, 1)
-    if engine.hot_keys is not None:
-        engine.hot_keys.move(by_ms)
-    for database in engine.keyspace.databases:
+    server.blocking.move_deadlines(by_ms)
+    if conditions.paused_until_ms:
+        conditions.paused_until_ms = max(conditions.paused_until_ms + by_ms, 1)
+    if server.telemetry.hot_keys is not None:
+        server.telemetry.hot_keys.move(by_ms)
+    for database in server.keyspace.databases:
         if database.order is not None:
             database.order.used_ms += by_ms
     return jumped_us
 
 
-def settled(engine: EngineState, usec: int) -> int:
+def settled(server: ServerState, usec: int) -> int:
     """What a request took, by two readings of unix time, which may have jumped between them. In microseconds."""
-    return max(usec - follow(engine), 0)
+    return max(usec - follow(server), 0)

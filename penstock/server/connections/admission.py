@@ -44,7 +44,7 @@ class Admission:
     def refusal(self, transport: asyncio.BaseTransport) -> bytes | None:
         """The error for a client that may not connect, else None. Clients of the unix socket are of this machine."""
         engine = self._engine
-        clients = len(engine.sessions)
+        clients = len(engine.clients.sessions)
         if clients >= self._most_clients:
             return TOO_MANY
         # Far from the limit, which has room for maxclients, no system call is made.

@@ -86,7 +86,7 @@ class Connection(Link):
             self._transport.write(reply.error(refusal))
             self._transport.close()
             return
-        self.session = session = engine.connect(link=self)
+        self.session = session = engine.server.connect(link=self)
         if self._is_tls:
             self._begin_tls()
         if not session.authenticated:
@@ -217,7 +217,7 @@ class Connection(Link):
             has_handled = True
             if left:
                 reader.put_back(left)
-            if engine.outgoing or not engine.only_data:
+            if engine.clients.outgoing or not engine.only_data:
                 only_data = False
                 self._count_replies(counted)
                 self._look_around()
@@ -261,7 +261,7 @@ class Connection(Link):
         """After requests: hand out replies to other clients, and use other limits if this one has logged in or out."""
         turn, session = self._turn, self.session
         engine = turn.engine
-        if engine.outgoing or engine.to_close or engine.wanted_shutdown:
+        if engine.clients.outgoing or engine.clients.to_close or engine.persistence.wanted_shutdown:
             self._note_replies()  # before messages to others, in the order in which the engine made them
             turn.hand_out(engine.changed)
         if session.authenticated is not self._reader.limits.authenticated:

@@ -61,7 +61,7 @@ class AofRewrite:
                 self._end("", self._swapped_pid)
         elif self.process.pid:
             self._look_after_process()
-        elif self._engine.wanted_rewrite:
+        elif self._engine.persistence.wanted_rewrite:
             self.start()
         elif self._state.rewrite_scheduled:
             self._state.child = REWRITE
@@ -119,8 +119,8 @@ class AofRewrite:
     def start(self) -> None:
         """Start the child as soon as no sync runs and no turn waits for a write: now, or when cron calls again."""
         log_writer, state, engine = self._log_writer, self._state, self._engine
-        engine.wanted_rewrite = bool(state.child)
-        is_early = engine.busy or engine.loading or log_writer.is_waiting
+        engine.persistence.wanted_rewrite = bool(state.child)
+        is_early = engine.conditions.busy or engine.conditions.loading or log_writer.is_waiting
         if not state.child or is_early or self.is_busy or state.saves.runs:
             return
         log = log_writer.log
@@ -129,7 +129,7 @@ class AofRewrite:
             if log_writer.begin_sync(log):  # most of it in the thread; later units are synced below
                 return
         self._synced_ahead = False
-        engine.wanted_rewrite = False
+        engine.persistence.wanted_rewrite = False
         self._tried_ms = self._logged_ms = log_writer.passed_ms()
         state.began(state.child)
         try:
@@ -204,7 +204,7 @@ class AofRewrite:
     def _refuse_without_base(self) -> None:
         """The log can only go on with a new base, and there is none: refuse writers until one is written."""
         log = self._log_writer.log
-        if log is not None and log.writes_held and self._engine.trouble is None:
+        if log is not None and log.writes_held and self._engine.conditions.trouble is None:
             self._log_writer.fail("its base file cannot be written")
 
     def _put_in_force(self, log: AppendLog, temporary: str) -> None:

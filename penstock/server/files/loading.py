@@ -32,7 +32,7 @@ def read_into(engine: Engine, log: AppendLog, report: Callable[[str], None]) -> 
     clients may be served. UsageError or OSError if the log cannot be loaded.
     """
     settings, directory = engine.settings, log.directory
-    replay = Replay(engine, report)
+    replay = Replay(engine.server, report)
     if directory.finds_snapshot():
         yield from _with_reports(engine, replay, _snapshot(replay, directory.disk, directory.snapshot_path))
         report(f"There is no log yet: it begins with a copy of {directory.snapshot_path}, which is not read again.")
@@ -49,7 +49,7 @@ def read_snapshot(engine: Engine, disk: Disk, report: Callable[[str], None]) -> 
     """Without a log: as `read_into` for the RDB file that the settings name, if there is one."""
     folder, name = engine.settings.text("dir"), engine.settings.text("dbfilename")
     if name and disk.exists(f"{folder}/{name}"):
-        replay = Replay(engine, report)
+        replay = Replay(engine.server, report)
         yield from _with_reports(engine, replay, _snapshot(replay, disk, f"{folder}/{name}"))
 
 
@@ -80,7 +80,7 @@ def _with_reports(engine: Engine, replay: Replay, loading: Iterator[tuple[int, i
         report(f"Warning: {total} lines of the log name no command and were left out (aof-skip-unknown): {names}")
     if replay.refused:
         report(f"{replay.refused} lines of the log were refused and ignored.")
-    if asleep := policy_notes.sleeping(engine):
+    if asleep := policy_notes.sleeping(engine.server):
         report(asleep)
     spent_s = (clock.monotonic_us() // 1000 - began_ms) / 1000
     report(f"Loaded {state.keys_loaded} keys from {source_of(replay)} in {spent_s:.3f} seconds.")
@@ -107,8 +107,8 @@ def read_snapshot_again(engine: Engine, disk: Disk, report: Callable[[str], None
     """DEBUG RELOAD NOSAVE: read the RDB file while clients stay; why that failed, or "". A bad file changes nothing."""
     path = f"{engine.settings.text('dir')}/{engine.settings.text('dbfilename')}"
     ready = dict(engine.blocking.ready)
-    notified = engine.notified
-    engine.notify_of("")
+    notified = engine.server.key_events.letters
+    engine.server.key_events.choose("")
     engine.effects.mute()
     try:
         if problem := rdb_check.look_through(disk, path, lambda done: None).problem:
@@ -117,16 +117,16 @@ def read_snapshot_again(engine: Engine, disk: Disk, report: Callable[[str], None
             for db in engine.keyspace.databases:
                 db.clear()
             engine.scripts.libraries.flush()
-        engine.loading = True
-        for _ in RdbLoading(engine, disk, path, report, merges=merges).run():
+        engine.conditions.loading = True
+        for _ in RdbLoading(engine.server, disk, path, report, merges=merges).run():
             pass
     except (OSError, UsageError) as failure:
         return str(failure)
     finally:
-        engine.loading = False
+        engine.conditions.loading = False
         engine.effects.unmute()
         engine.blocking.ready = ready
-        engine.notify_of(notified)
+        engine.server.key_events.choose(notified)
     return ""
 
 
@@ -141,7 +141,7 @@ def read_again(engine: Engine, log: AppendLog, report: Callable[[str], None]) ->
     except (OSError, UsageError) as failure:
         return str(failure)
     finally:
-        engine.loading = False
+        engine.conditions.loading = False
         engine.effects.use(log)
         engine.effects.start_of_file()
         engine.blocking.ready = ready

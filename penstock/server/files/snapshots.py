@@ -183,9 +183,9 @@ class Snapshots:
         """Refuse writers, or let them write again, by what became of the last save."""
         refuses = not self._state.works and bool(self._state.points()) and self._engine.persistence.log is None
         if refuses and self._settings.yes("stop-writes-on-bgsave-error"):
-            self._engine.trouble = CANNOT_SAVE
-        elif self._engine.trouble == CANNOT_SAVE:
-            self._engine.trouble = None
+            self._engine.conditions.trouble = CANNOT_SAVE
+        elif self._engine.conditions.trouble == CANNOT_SAVE:
+            self._engine.conditions.trouble = None
 
     # -- by a child -------------------------------------------------------------------------------------------------
 
@@ -222,7 +222,7 @@ class Snapshots:
     def _is_free(self) -> bool:
         """Whether nothing stands in the way of a child: no loading, no script, no rewriting of the log."""
         engine = self._engine
-        return not (engine.loading or engine.busy or engine.persistence.child)
+        return not (engine.conditions.loading or engine.conditions.busy or engine.persistence.child)
 
     def _is_due(self) -> bool:
         state = self._state

@@ -149,7 +149,7 @@ class FullSync:
         reader = asyncio.StreamReader(limit=PIECE_BYTES)
         pipe = os.fdopen(child.reading, "rb", buffering=0)
         transport, _ = await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), pipe)
-        mark = new_id(self._engine.chance).encode()
+        mark = new_id(self._engine.server.chance).encode()
         try:
             await _send(receivers, b"$EOF:%b\r\n" % mark)
             while piece := await reader.read(PIECE_BYTES):

@@ -169,7 +169,7 @@ class MasterLink:
             lasted_s = 0.0 if self._up_s == NOT_UP else loop.time() - self._up_s
             is_useless = isinstance(failure, (LinkLost, UsageError, ValueError))
             wait_s = backoff.wait_s(self._was_accepted, is_useless, lasted_s)
-            if failover.is_in_progress(self._engine):
+            if failover.is_in_progress(self._engine.server):
                 wait_s = min(wait_s, RETRY_OF_FAILOVER_S)
             again = f"; another one is made in {wait_s:g} seconds" if wait_s > FIRST_S else ""
             self._report(f"The link to master {master.host}:{master.port} is down: {master.problem}{again}.")
@@ -209,7 +209,7 @@ class MasterLink:
             raise LinkLost("it takes too long") from None
         self._check(master)
         words = answer.split()
-        if failover.is_in_progress(self._engine):
+        if failover.is_in_progress(self._engine.server):
             self._end_failover(answer)
         self._was_accepted = answer.startswith(b"+")
         if answer.startswith(b"+FULLRESYNC") and len(words) == 3:
@@ -219,7 +219,9 @@ class MasterLink:
             self._applier = StreamApplier(self._engine, db_index, self._report)
         elif answer.startswith(b"+CONTINUE"):
             if self._replication.continue_stream(words[1].decode() if len(words) > 1 else ""):
-                self._engine.to_close += self._replication.replicas  # they learn the new id when they come again
+                self._engine.clients.to_close += (
+                    self._replication.replicas
+                )  # they learn the new id when they come again
             self._report(f"The master goes on at offset {self._replication.offset}.")
         else:
             raise _refused(answer)
@@ -234,9 +236,9 @@ class MasterLink:
     def _end_failover(self, answer: bytes) -> None:
         """The target has answered PSYNC: it has taken over, or it refuses and we stay the master."""
         if answer.startswith((b"+FULLRESYNC", b"+CONTINUE")):
-            failover.succeed(self._engine)
+            failover.succeed(self._engine.server)
         else:
-            failover.abort(self._engine, failover.REFUSED)
+            failover.abort(self._engine.server, failover.REFUSED)
         self._changed()
 
     def _check(self, master: Master) -> None:
@@ -261,7 +263,7 @@ class MasterLink:
         await link.ask(b"REPLCONF", b"capa", b"eof", b"capa", b"psync2", b"capa", b"penstock")
         await link.ask(b"REPLCONF", b"version", VALKEY_VERSION)
         words = [b"PSYNC", replication.id.encode(), b"%d" % (replication.offset + 1)]
-        if failover.is_in_progress(self._engine):
+        if failover.is_in_progress(self._engine.server):
             words.append(b"FAILOVER")
         return await link.ask(*words)
 
@@ -295,16 +297,18 @@ class MasterLink:
 
     async def _load(self, master: Master, path: str, replication_id: str, offset: int) -> int:
         engine = self._engine
-        while engine.busy:
+        while engine.conditions.busy:
             await asyncio.sleep(BUSY_S)
         self._check(master)
         engine.effects.mute()
         self._replication.change_id()  # a copy that fails is followed by another one
-        engine.loading = True  # first: a file is not saved of what is emptied now
+        engine.conditions.loading = True  # first: a file is not saved of what is emptied now
         try:
             self._empty()
             self._changed()  # replicas are to leave, and caches to be emptied, before the copy is loaded
-            loading = RdbLoading(engine, self._disk, path, engine.persistence.report, keeps_expired=True, name=SNAPSHOT)
+            loading = RdbLoading(
+                engine.server, self._disk, path, engine.persistence.report, keeps_expired=True, name=SNAPSHOT
+            )
             began_s = asyncio.get_running_loop().time()
             for _ in loading.run():
                 if asyncio.get_running_loop().time() - began_s > SLICE_S:
@@ -312,7 +316,7 @@ class MasterLink:
                     began_s = asyncio.get_running_loop().time()
             self._begin_log_anew()
         finally:
-            engine.loading = False
+            engine.conditions.loading = False
             engine.effects.unmute()
         self._replication.adopt(replication_id, offset)
         self._report(f"Loaded {loading.keys} keys from the master.")
@@ -321,14 +325,14 @@ class MasterLink:
     def _empty(self) -> None:
         """Nothing of what was kept stays."""
         engine = self._engine
-        ctx = engine.context
+        ctx = engine.server.context
         session = Session(0)
         session.privileged = True
         ctx.begin(session, engine.clock.now_us())
         request = [b"FLUSHALL"]
-        engine.run(ctx, engine.logged_row(request), request, ctx.now_us)
+        engine.run(ctx, engine.commands.logged(request), request, ctx.now_us)
         engine.scripts.libraries.flush()
-        engine.to_close += self._replication.replicas  # theirs is another history
+        engine.clients.to_close += self._replication.replicas  # theirs is another history
 
     # -- the stream -------------------------------------------------------------------------------------------------
 
@@ -347,7 +351,7 @@ class MasterLink:
                     raise LinkLost(f"the stream is damaged: {block.damage}")
                 if not block.taken:
                     break
-                while engine.busy:
+                while engine.conditions.busy:
                     await asyncio.sleep(BUSY_S)
                 self._check(link.master)
                 try:

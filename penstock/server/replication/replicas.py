@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
-from penstock.engine.aof import rewrite_values
+from penstock.engine.aof import aof_compat, rewrite_values
 from penstock.engine.replication import failover
 from penstock.engine.replication import replica as states
 from penstock.engine.replication.replica import Replica
@@ -33,7 +33,7 @@ class Replicas:
         self._replication = turn.engine.replication
         self._settings = turn.engine.settings
         self._report = report
-        self._targets = turn.engine.migrator = Targets(turn.engine.clock, turn.engine.settings)
+        self._targets = turn.engine.waiting.migrator = Targets(turn.engine.clock, turn.engine.settings)
         self._replication.failover.report = report
         self._full_sync = FullSync(turn.engine, disk, report, self.end_of_turn)
         self.link: MasterLink | None = None
@@ -46,7 +46,7 @@ class Replicas:
     def end_of_turn(self) -> None:
         """Send what the stream has, and answer PSYNCs."""
         replication = self._replication
-        if failover.is_running(self._engine):
+        if failover.is_running(self._engine.server):
             self._fail_over()
         if replication.wants_acks:
             replication.wants_acks = False
@@ -66,7 +66,7 @@ class Replicas:
     def _fail_over(self) -> None:
         """Make the link to the new master at once where all is ready for it: writers wait."""
         followed = self._replication.master
-        failover.look(self._engine)
+        failover.look(self._engine.server)
         if self._replication.master is not followed and self.link is not None:
             self.link.cron()
 
@@ -130,7 +130,7 @@ class Replicas:
         """Begin a snapshot for those that wait: at once with a file, else after repl-diskless-sync-delay."""
         waiting = self._waiting()
         engine, settings = self._engine, self._settings
-        if not waiting or self._full_sync.runs or engine.busy or engine.loading:
+        if not waiting or self._full_sync.runs or engine.conditions.busy or engine.conditions.loading:
             return
         if self._replication.is_amid:
             return  # what the master has begun is not in the data yet
@@ -213,7 +213,7 @@ class Replicas:
                 link.abort()
         if replication.replicas:
             self._left_ms = 0
-            if failover.is_running(self._engine):
+            if failover.is_running(self._engine.server):
                 return  # replicas are to acknowledge the last change
             if now_ms - self._pinged_ms >= settings.number("repl-ping-replica-period") * SECOND_MS:
                 self._pinged_ms = now_ms
@@ -224,8 +224,9 @@ class Replicas:
             if ttl_ms and now_ms - self._left_ms >= ttl_ms:
                 self._left_ms = 0
                 replication.close_stream()
-                self._engine.effects.replicate(None)
-                self._engine.choose_compat()
+                effects = self._engine.effects
+                effects.replicate(None)
+                effects.compat = aof_compat.within_words(settings, replication.words)
 
     def close(self) -> None:
         """At the server's end."""

@@ -5,7 +5,7 @@ from typing import Final
 
 from penstock.clock import Clock
 from penstock.config.settings import Settings
-from penstock.engine.migrating import TargetError
+from penstock.engine.waiting.migrating import TargetError
 from penstock.protocol import reply
 from penstock.server.connections.limits import is_kept_back
 from penstock.server.tls import tls_context

@@ -114,7 +114,7 @@ class AofWriter:
                 yield from loading.read_snapshot(self.engine, self.disk, self.report)
             except OSError as failure:
                 raise UsageError(sentence_of(failure)) from None
-            self.engine.loading = False
+            self.engine.conditions.loading = False
             return
         log: AppendLog | None = None
         try:
@@ -126,7 +126,7 @@ class AofWriter:
                 log.close()
             raise UsageError(sentence_of(failure)) from None
         self._use(log)
-        self.engine.loading = False
+        self.engine.conditions.loading = False
         if not self.settings.yes("appendonly"):  # CONFIG SET, meanwhile
             self._give_up_log()
         elif log.directory.manifest.history:
@@ -181,7 +181,7 @@ class AofWriter:
             finish(self.write(log) or not self._syncs_always)
         if log is not None:
             self._turn_began_at = log.appended
-        if engine.wanted_rewrite:
+        if engine.persistence.wanted_rewrite:
             self.aof_rewrite.start()
         return awaits_base
 
@@ -190,11 +190,11 @@ class AofWriter:
 
         A blocked reader may have been served, or a key have expired.
         """
-        return log.buffered > 0 and (self.engine.trouble is None or log.appended > self._turn_began_at)
+        return log.buffered > 0 and (self.engine.conditions.trouble is None or log.appended > self._turn_began_at)
 
     def _awaits_base(self, log: AppendLog) -> bool:
         """Whether replies that report changes wait for a base which is being written."""
-        return log.writes_held and self._syncs_always and self.engine.trouble is None
+        return log.writes_held and self._syncs_always and self.engine.conditions.trouble is None
 
     def _sync_lasts(self) -> bool:
         """Whether a sync in progress has taken so long that turns wait for it."""
@@ -258,14 +258,14 @@ class AofWriter:
             self.fail(failure.strerror)
             return False
         self._sync_due = False
-        self.engine.settle_syncs()
+        self.engine.waiting.settle_syncs()
         return True
 
     def fail(self, why: str | None) -> None:
         """Refuse writers from now on; `why` is shown to them."""
-        if self.engine.trouble is None:
+        if self.engine.conditions.trouble is None:
             self.report(f"The log cannot be written: {why}. Writers are refused until it can." + self._kept_text())
-        self.engine.trouble = b"MISCONF Errors writing to the AOF file: " + (why or "").encode()
+        self.engine.conditions.trouble = b"MISCONF Errors writing to the AOF file: " + (why or "").encode()
         self.state.writes_ok = False
         self._tried_ms = self.passed_ms()
 
@@ -288,12 +288,12 @@ class AofWriter:
             self._flush()
         elif log.buffered:
             self.write(log)
-        self.engine.settle_syncs()
+        self.engine.waiting.settle_syncs()
 
     def recover(self) -> None:
-        if self.engine.trouble is not None:
+        if self.engine.conditions.trouble is not None:
             self.report("The log can be written again.")
-        self.engine.trouble = None
+        self.engine.conditions.trouble = None
         self.state.writes_ok = True
         self._sync_due = False
 
@@ -314,14 +314,14 @@ class AofWriter:
             if self._waiting:
                 self._flush()
             if (
-                self.engine.trouble is not None
+                self.engine.conditions.trouble is not None
                 and not log.writes_held
                 and self.passed_ms() - self._tried_ms >= RETRY_MS
             ):
                 self._try_again(log)
-            elif log.buffered and not self._waiting and self.engine.trouble is None:
+            elif log.buffered and not self._waiting and self.engine.conditions.trouble is None:
                 self.write(log)
-        if not self.engine.loading:
+        if not self.engine.conditions.loading:
             self.aof_rewrite.look_after()
         self.snapshots.look_after()
         if self.log is not None:
@@ -401,7 +401,7 @@ class AofWriter:
                     self._sync_due = False
                     if not log.buffered and not log.needs_room:  # else the next try, which writes
                         self.recover()
-                self.engine.settle_syncs()
+                self.engine.waiting.settle_syncs()
         self.state.sync_runs = self.syncing.sync is not None
 
     def finish_sync(self) -> None:
@@ -423,7 +423,7 @@ class AofWriter:
             self._use(log)
             self._log_base_begins()
             self.state.child = REWRITE
-            self.engine.wanted_rewrite = True
+            self.engine.persistence.wanted_rewrite = True
         elif not wanted and self.log is not None:
             self._give_up_log()
 
@@ -443,7 +443,7 @@ class AofWriter:
         log.close()
         self.log = self.state.log = None
         self.engine.effects.use(None)
-        self.engine.trouble = None
+        self.engine.conditions.trouble = None
         self.state.writes_ok = True
         self._sync_due = False
         return safe

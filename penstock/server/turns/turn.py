@@ -194,9 +194,9 @@ class Turn:
         return (
             engine.effects.units == self._units
             and not self.withheld
-            and not engine.outgoing
+            and not engine.clients.outgoing
             and not engine.blocking.by_key
-            and not engine.tracking.due
+            and not engine.clients.tracking.due
             and not self.output_limits.bound_everybody
         )
 
@@ -213,7 +213,7 @@ class Turn:
         if self.withheld:
             self.withheld.pop(connection, None)
         self.client_eviction.forget(connection)
-        self.engine.disconnect(session)
+        self.engine.server.disconnect(session)
         if session.is_replica or not self.has_nothing_to_do():
             self.end_soon()
 
@@ -229,10 +229,10 @@ class Turn:
         must end the turn.
         """
         engine = self.engine
-        has_some = bool(engine.outgoing) and not engine.busy
+        has_some = bool(engine.clients.outgoing) and not engine.conditions.busy
         if has_some:
-            outgoing = engine.outgoing
-            engine.outgoing = []
+            outgoing = engine.clients.outgoing
+            engine.clients.outgoing = []
             for session, answer in outgoing:
                 connection = self.connections.get(session.id)
                 if connection is not None:
@@ -243,14 +243,14 @@ class Turn:
                             self.pushed[connection] = None
                     if session.blocked is None and connection.has_requests():
                         self.continue_later(connection)
-        if engine.to_close:
-            closing = engine.to_close
-            engine.to_close = []
+        if engine.clients.to_close:
+            closing = engine.clients.to_close
+            engine.clients.to_close = []
             for session in closing:
                 connection = self.connections.get(session.id)
                 if connection is not None:
                     connection.abort()
-        if engine.wanted_shutdown and not self.shutting_down:
+        if engine.persistence.wanted_shutdown and not self.shutting_down:
             self.shutting_down = True
             self.stop()
         return has_some
@@ -285,7 +285,7 @@ class Turn:
             for connection in unfinished:
                 connection.handle_requests()
                 connection.note_waiting()
-        if self.engine.tracking.due:
+        if self.engine.clients.tracking.due:
             self.engine.end_turn()
             self.hand_out()
         to_send = self.to_send

@@ -64,14 +64,14 @@ class Faults:
     @contextmanager
     def refused_writes(self, error: bytes = MISCONF) -> Iterator[None]:
         """Writers are refused before they change anything, as on a full disk; readers are answered."""
-        before = self._engine.trouble
+        before = self._engine.conditions.trouble
         with self._loop.lock:
-            self._engine.trouble = error
+            self._engine.conditions.trouble = error
         try:
             yield
         finally:
             with self._loop.lock:
-                self._engine.trouble = before
+                self._engine.conditions.trouble = before
 
     @contextmanager
     def failing_log(self, code: int = errno.ENOSPC) -> Iterator[None]:

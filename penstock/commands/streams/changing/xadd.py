@@ -212,7 +212,7 @@ def xadd(ctx: Context, args: list[bytes]) -> bytes:
     if stream is None:
         if not add.make_stream:
             return reply.null(ctx.resp3)
-        stream = ctx.engine.new_stream()
+        stream = ctx.form_limits.new_stream()
     fields = args[add.fields_at :]
     if add.pid:
         if not privileged:

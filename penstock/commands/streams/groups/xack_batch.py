@@ -50,7 +50,7 @@ def acknowledge_batch(ctx: Context, batch: RequestBatch, replies: list[bytes]) -
     if not _go_together(ctx, head[1], stream, group, wanted):
         return 0
     acknowledged = group.acknowledge_all(wanted)
-    ctx.engine.statistics.hits += len(words)
+    ctx.statistics.hits += len(words)
     ctx.dirty += acknowledged.count(1)
     if ctx.effects.log is not None and any(acknowledged):
         opening = b"*4\r\n" + reply.words(head)

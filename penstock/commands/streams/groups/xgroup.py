@@ -87,7 +87,7 @@ def xgroup_create(ctx: Context, args: list[bytes]) -> bytes:
     else:
         last_id = stream_arguments.stream_id(args[4])
     if stream is None:
-        stream = ctx.engine.new_stream()
+        stream = ctx.form_limits.new_stream()
         ctx.db.put(key, stream)
         ctx.touch(key)
         ctx.signal(key)
@@ -187,7 +187,7 @@ def xgroup_delconsumer(ctx: Context, args: list[bytes]) -> bytes:
     if stream.policies is not None:
         settling.consumer_deleted(ctx, args[2], stream, group, consumer)
     group.remove_consumer(consumer)
-    ctx.engine.blocking.consumer_deleted(ctx.db_index, args[2], args[3], args[4])
+    ctx.blocking.consumer_deleted(ctx.db_index, args[2], args[3], args[4])
     ctx.dirty += 1
     ctx.log_request(args)
     ctx.event("t", b"xgroup-delconsumer", args[2])

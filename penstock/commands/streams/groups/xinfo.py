@@ -25,7 +25,7 @@ def _existing(ctx: Context, key: bytes) -> Stream:
         raise refusals.no_such_key()
     if not isinstance(value, Stream):
         raise refusals.wrong_type()
-    ctx.engine.blocking.settle(ctx.db_index, key)
+    ctx.blocking.settle(ctx.db_index, key)
     value.producers.sweep(ctx.now_ms)
     return value
 

@@ -167,7 +167,7 @@ def _read_streams(ctx: Context, options: ReadArguments, args: list[bytes], at: i
             raise ReplyError(
                 b"ERR Unbalanced 'xreadgroup' list of streams: for each stream key an ID or '>' must be specified."
             )
-        ends = b" or '$'" if ctx.hides(b"+") or ctx.engine.compatibility.is_valkey else b", '+', or '$'"
+        ends = b" or '$'" if ctx.hides(b"+") or ctx.compatibility.is_valkey else b", '+', or '$'"
         text = b"ERR Unbalanced 'xread' list of streams: for each stream key an ID%b must be specified."
         raise ReplyError(text % ends)
     options.ids_at = at + count // 2

@@ -152,7 +152,7 @@ def _start(ctx: Context, word: bytes, stream: Stream | None) -> StreamId:
     if word == b"+" and not ctx.hides(word):
         if stream is None or not stream.length:
             return ids.MAX
-        uses_last_id = ctx.engine.compatibility.is_valkey  # Valkey: the last id, even of a deleted entry (9.1.2)
+        uses_last_id = ctx.compatibility.is_valkey  # Valkey: the last id, even of a deleted entry (9.1.2)
         return max((stream.last_id if uses_last_id else stream.last_live_id) - 1, 0)
     if word == b">":
         raise ReplyError(
@@ -171,4 +171,4 @@ def _block(ctx: Context, args: list[bytes], options: ReadArguments, starts: list
     blocked = BlockedRequest(
         ctx.session, ctx.row, remembered, ctx.db_index, options.keys, deadline_ms, reply.null_array(ctx.resp3)
     )
-    ctx.engine.block(blocked)
+    ctx.blocking.block(blocked)

@@ -87,7 +87,7 @@ def _read_plainly(ctx: Context, args: list[bytes], options: ReadArguments) -> by
     consumer = None if target is None else target.group.consumers.get(options.consumer)
     if target is None or consumer is None or target.group.policy is not None:
         return b""
-    ctx.engine.statistics.hits += 2  # Redis looks the key up twice and counts both
+    ctx.statistics.hits += 2  # Redis looks the key up twice and counts both
     consumer.seen_ms = ctx.now_ms
     runs = target.stream.unread(target.group, options.count)
     if runs:
@@ -237,7 +237,7 @@ def _none_yet(ctx: Context, args: list[bytes], options: ReadArguments, targets: 
     if options.claim_ms != read_arguments.NOT_GIVEN:
         claimable_ms = min(_next_claim_ms(target, options.claim_ms, ctx.now_ms) for target in targets)
     if blocked is not None:
-        ctx.engine.blocking.claimable_at(blocked, claimable_ms)
+        ctx.blocking.claimable_at(blocked, claimable_ms)
         return BLOCKED
     deadline_ms = ctx.now_ms + options.block_ms if options.block_ms else 0
     assert ctx.row is not None, "a handler runs for a row"
@@ -248,8 +248,8 @@ def _none_yet(ctx: Context, args: list[bytes], options: ReadArguments, targets: 
     blocked.consumer = options.consumer
     blocked.claims = options.claim_ms != read_arguments.NOT_GIVEN
     blocked.wakes_on_loss = True
-    ctx.engine.block(blocked)
-    ctx.engine.blocking.claimable_at(blocked, claimable_ms)
+    ctx.blocking.block(blocked)
+    ctx.blocking.claimable_at(blocked, claimable_ms)
     return BLOCKED
 
 

@@ -53,7 +53,7 @@ def read_batch(ctx: Context, batch: RequestBatch, replies: list[bytes]) -> int:
     else:
         return 0
     if entries:
-        ctx.engine.statistics.hits += 2 * len(entries)
+        ctx.statistics.hits += 2 * len(entries)
         consumer.seen_ms = ctx.now_ms
         replies.extend([streams_reply([(target.key, share)], ctx.resp3) for share in entries])
     return len(entries)

@@ -1,0 +1,43 @@
+"""What a server measures and tells of itself: slow requests, delays, hot keys, its identity."""
+
+import random
+
+from penstock.clock import Clock
+from penstock.config.settings import Settings
+from penstock.engine.conditions import Conditions
+from penstock.engine.state import MEASURED
+from penstock.engine.telemetry.hot_keys import HotKeys
+from penstock.engine.telemetry.identity import Identity
+from penstock.engine.telemetry.latency_monitor import LatencyMonitor
+from penstock.engine.telemetry.slow_log import SlowLog
+
+
+class Telemetry:
+    """hot_keys: what HOTKEYS collects. descriptions: the replies of COMMAND and COMMAND DOCS about all commands."""
+
+    __slots__ = ("_clock", "_conditions", "_settings", "descriptions", "hot_keys", "identity", "latency", "slow_log")
+
+    def __init__(self, settings: Settings, clock: Clock, chance: random.Random, conditions: Conditions) -> None:
+        self._settings = settings
+        self._clock = clock
+        self._conditions = conditions
+        self.identity = Identity(chance)
+        self.slow_log = SlowLog(settings)
+        settings.watch("slowlog-max-len", self.slow_log.shorten)
+        self.latency = LatencyMonitor()
+        self.hot_keys: HotKeys | None = None
+        self.descriptions: dict[str, bytes] = {}
+
+    def collect_hot_keys(self, hot_keys: HotKeys | None) -> None:
+        """HOTKEYS began, ended or was reset; what was collected stays until it is reset."""
+        self.hot_keys = hot_keys
+        self._conditions.set(MEASURED, hot_keys is not None and hot_keys.is_active(self._clock.now_us() // 1000))
+
+    def note_delay(self, event: bytes, began_us: int) -> None:
+        """Something besides a command is over that began at a monotonic time: LATENCY notes it if it took long."""
+        threshold_us = self._settings.number("latency-monitor-threshold") * 1000
+        if not threshold_us:
+            return
+        usec = self._clock.monotonic_us() - began_us
+        if usec >= threshold_us:
+            self.latency.note(event, self._clock.now_us(), usec)

@@ -1,0 +1,74 @@
+"""How a blocked request ends: with a reply, by time, or by a sync of the log or of replicas."""
+
+from penstock.clock import Clock
+from penstock.config.settings import Settings
+from penstock.engine.clients import Clients
+from penstock.engine.state import CACHING_CHOSEN
+from penstock.engine.telemetry.slow_log import SlowLog
+from penstock.engine.telemetry.statistics import Statistics
+from penstock.engine.waiting.blocked_request import BlockedRequest
+from penstock.engine.waiting.blocking import Blocking
+from penstock.engine.waiting.migrating import Migrator
+from penstock.engine.waiting.sync_waiting import Copies, SyncWaiting, Wanted
+
+
+class Waiting:
+    """copies: how far the log and the replicas are (WAIT, WAITAOF). migrator: the server's; None: there is no loop."""
+
+    __slots__ = (
+        "_blocking", "_clients", "_clock", "_settings", "_slow_log", "_statistics", "_syncs", "copies", "migrator",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        settings: Settings,
+        clock: Clock,
+        blocking: Blocking,
+        clients: Clients,
+        copies: Copies,
+        statistics: Statistics,
+        slow_log: SlowLog,
+    ) -> None:
+        self._settings = settings
+        self._clock = clock
+        self._blocking = blocking
+        self._clients = clients
+        self._statistics = statistics
+        self._slow_log = slow_log
+        self._syncs = SyncWaiting()
+        self.copies = copies
+        self.migrator: Migrator | None = None
+
+    def release(self, blocked: BlockedRequest, answer: bytes, at: int | None = None) -> None:
+        """Give a blocked session its reply and free it.
+
+        at: the reply's place in `outgoing`; None: the last.
+        """
+        session, clients = blocked.session, self._clients
+        session.handled += 1
+        self._blocking.forget(blocked)
+        session.blocked = None
+        if session.state & CACHING_CHOSEN and session.queue is None:
+            session.choose_caching(False)
+        outgoing = clients.outgoing
+        outgoing.insert(len(outgoing) if at is None else at, (session, clients.as_client_wants(session, answer)))
+
+    def note_waited(self, blocked: BlockedRequest, failure: bytes | None = None) -> None:
+        """A blocked request ends without being run again: it counts as run, and took no time."""
+        self._statistics.ran(blocked.row, 0, failure)
+        if not self._settings.number("slowlog-log-slower-than"):
+            self._slow_log.add(blocked.session, blocked.row, blocked.args, self._clock.now_us(), 0)
+            self._statistics.count_slow(blocked.row, 0)
+
+    def for_syncs(self, blocked: BlockedRequest, wanted: Wanted) -> None:
+        """WAIT, WAITAOF: block a request until it has what it wants of the log and of replicas."""
+        self._blocking.block(blocked)
+        self._syncs.add(blocked, wanted)
+
+    def settle_syncs(self) -> None:
+        """The log may have been synced since, or a replica have acknowledged more: WAIT and WAITAOF are answered."""
+        self._syncs.settle(self.copies, self._answer_synced)
+
+    def _answer_synced(self, blocked: BlockedRequest, answer: bytes) -> None:
+        self.note_waited(blocked)
+        self.release(blocked, answer)
