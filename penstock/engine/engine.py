@@ -278,13 +278,13 @@ class Engine(Runner):
                 return 1
             self.ended_us = ended_us = self.now_us()
             if not is_blocked:
-                usec = ended_us - began_us
-                if usec < 0 or usec >= self._slow.from_us:
+                usec, slow_us = ended_us - began_us, self._slow.from_us
+                if usec < 0 or usec >= slow_us:
                     usec = clock_following.settled(self.server, usec)
                 if ctx.attempt is None:
                     session.handled += 1
                 self.statistics.ran(row, usec, failure, is_counted)
-                if usec >= self._slow.from_us:
+                if usec >= slow_us:
                     self._slow.note(ctx.session, ctx.now_us, row, request, usec)
             if self.conditions.bits & NOTED:
                 self._note_request(ctx, row, request, is_blocked)

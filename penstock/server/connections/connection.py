@@ -20,6 +20,11 @@ if TYPE_CHECKING:
 REQUESTS_A_TURN: Final = 1000  # of one connection, so that a long pipeline does not starve other clients
 TIME_A_TURN_US: Final = 10_000  # for them, likewise: the request during which it is over is the last one
 REPLIES_A_TURN: Final = 2**20  # bytes of replies to one connection, likewise
+# What happened while requests were handled:
+HANDLED: Final = 1  # there were some
+LOOKED_AROUND: Final = 2  # one did more than touch data: what it left for others was taken
+ALL_DONE: Final = 4  # no whole request is left
+SHARE_USED: Final = 8  # the others wait for the end of the turn
 MOST_UNSENT: Final = 2**20  # bytes that a peer has not taken; above, no request of it is handled
 
 
@@ -39,6 +44,7 @@ class Connection(Link):
     """
 
     __slots__ = (
+        "_counted",
         "_input_ended",
         "_is_tls",
         "_is_withheld",
@@ -64,6 +70,7 @@ class Connection(Link):
         self.closed = True  # not admitted yet, or closed
         self._replies: list[bytes] = []
         self._logged: list[int] = []
+        self._counted = 0  # of the replies, those whose size is in reply_bytes, while requests are handled
         self.is_noted = False  # the turn knows that there are replies to send
         self._is_withheld = False  # the log holds back the replies
         self.reply_bytes = 0
@@ -188,74 +195,80 @@ class Connection(Link):
         and the peer has taken those replies.
         """
         turn, session, reader = self._turn, self.session, self._reader
-        engine, replies = turn.engine, self._replies
-        handled, counted = 0, len(replies)
-        left_us = TIME_A_TURN_US
+        replies = self._replies
         is_free = has_come and not (
             replies or self._output_blocked or turn.shutting_down or session.blocked is not None or session.closing
         )
-        only_data, has_handled, is_done, is_over = True, False, False, False
-        must_wait = not is_free and self._must_wait()
-        while not must_wait:
-            if handled >= REQUESTS_A_TURN or self.reply_bytes > REPLIES_A_TURN or left_us <= 0:
-                turn.continue_later(self)
-                is_over = True
-                break
-            try:
-                batches = reader.take(REQUESTS_A_TURN - handled)
-            except ProtocolError as refusal:
-                self._refuse(refusal)
-                break
-            if not batches:
-                is_done = True
-                break
-            try:
-                left = engine.handle_batches(session, batches, REPLIES_A_TURN, replies, self._logged, left_us)
-            except Exception:  # a bug of ours: it costs the connection that met it, not the server and its log
-                self._give_up()
-                return
-            has_handled = True
-            if left:
-                reader.put_back(left)
-            if engine.clients.outgoing or not engine.only_data:
-                only_data = False
-                self._count_replies(counted)
-                self._look_around()
-                counted = len(self._replies)
-            if not reader.pending:
-                is_done = True
-                break
-            handled += count_of(batches) - count_of(left)
-            self._count_replies(counted)
-            counted = len(self._replies)
-            left_us -= engine.ended_us - engine.began_us
-            must_wait = self._must_wait()
+        self._counted = len(replies)
+        happened = self._run_requests() if is_free or not self._must_wait() else 0
         if self.closed:
             return
+        is_done = happened & ALL_DONE != 0
         if is_done and len(reader.text) > LONGEST_KEPT:
             reader.rest()
-        if is_free and is_done and only_data and turn.has_nothing_to_do():
+        if is_free and is_done and not happened & LOOKED_AROUND and turn.has_nothing_to_do():
             if replies:
                 self.reply_bytes = 0
                 self._send(replies[0] if len(replies) == 1 else b"".join(replies))
                 replies.clear()
-        elif has_handled or replies or not only_data:
-            self._count_replies(counted)
+        elif happened & HANDLED or replies:
+            self._count_replies()
             self._note_replies()
             if is_free and is_done:
                 turn.end_after_requests()
             else:
                 turn.end_soon()
+        is_over = happened & SHARE_USED != 0
         if is_over is self._reads:  # what waits for our next turn is enough to keep: read no more of it
             self._set_reading(not is_over)
         if self._input_ended or session.closing:
             self.close_if_done()
 
-    def _count_replies(self, start: int) -> None:
-        """Add the size of the replies from a place on."""
+    def _run_requests(self) -> int:
+        """Take requests and run them, until there are no more, the turn's share is used, or the next one must wait.
+
+        What happened, as bits. The replies that are not counted yet are those of the last requests.
+        """
+        turn, session, reader = self._turn, self.session, self._reader
+        engine = turn.engine
+        handled, left_us, happened = 0, TIME_A_TURN_US, 0
+        while handled < REQUESTS_A_TURN and self.reply_bytes <= REPLIES_A_TURN and left_us > 0:
+            try:
+                batches = reader.take(REQUESTS_A_TURN - handled)
+            except ProtocolError as refusal:
+                self._refuse(refusal)
+                return happened
+            if not batches:
+                return happened | ALL_DONE
+            try:
+                left = engine.handle_batches(session, batches, REPLIES_A_TURN, self._replies, self._logged, left_us)
+            except Exception:  # a bug of ours: it costs the connection that met it, not the server and its log
+                self._give_up()
+                return happened
+            happened |= HANDLED
+            if left:
+                reader.put_back(left)
+            if engine.clients.outgoing or not engine.only_data:
+                happened |= LOOKED_AROUND
+                self._count_replies()
+                self._look_around()
+                self._counted = len(self._replies)
+            if not reader.pending:
+                return happened | ALL_DONE
+            handled += count_of(batches) - count_of(left)
+            self._count_replies()
+            left_us -= engine.ended_us - engine.began_us
+            if self._must_wait():
+                return happened
+        turn.continue_later(self)
+        return happened | SHARE_USED
+
+    def _count_replies(self) -> None:
+        """Add the sizes of the replies that are not counted yet."""
         replies = self._replies
-        for at in range(start, len(replies)):
+        for at in range(self._counted, len(replies)):
             self.reply_bytes += len(replies[at])
+        self._counted = len(replies)
 
     def _look_around(self) -> None:
         """After requests: hand out replies to other clients, and use other limits if this one has logged in or out."""
@@ -295,7 +308,9 @@ class Connection(Link):
             if not self.is_noted:
                 self.is_noted = True
                 turn.to_send.append(self)
-            if turn.output_limits.bind(self.session):
+            limits = turn.output_limits
+            # A session without a bit is neither a replica nor subscribed: the limit of all others is its own.
+            if (limits.bound_everybody or self.session.state) and limits.bind(self.session):
                 self.check_output()
 
     def _set_reading(self, reads: bool) -> None:
