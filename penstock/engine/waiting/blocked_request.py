@@ -10,16 +10,17 @@ if TYPE_CHECKING:
 
 
 class BlockedRequest:
-    """One request that waits. `deadline_ms` 0 means for ever.
+    """One request that waits. `deadline_ms` 0 means for ever. Heaps order them by `serial`, which no two have.
 
     group: the consumer group of an XREADGROUP; None for readers that are simply tried again (XREAD, BLPOP).
     claims: the reader may find something in the pending list (XREADGROUP CLAIM).
     kind: the type of value that it waits for; a key of another type does not wake it.
+    is_plain: it waits for a group's new entries in one stream, as others do; known once it is blocked.
     wakes_on_loss: it must hear of the key's deletion and of another type at the key (XREADGROUP).
     """
 
     __slots__ = (
-        "args", "claimable_ms", "claims", "consumer", "db_index", "deadline_ms", "group", "keys", "kind",
+        "args", "claimable_ms", "claims", "consumer", "db_index", "deadline_ms", "group", "is_plain", "keys", "kind",
         "postponed", "row", "serial", "session", "since_ms", "timeout_reply", "wakes_on_loss",
     )  # fmt: skip
 
@@ -43,21 +44,10 @@ class BlockedRequest:
         self.group: bytes | None = None
         self.consumer = b""
         self.claims = False
+        self.is_plain = False
         self.kind: type = Stream
         self.wakes_on_loss = False
         self.postponed = False  # by CLIENT PAUSE: it is run when the pause ends
         self.serial = 0
         self.since_ms = session.last_ms  # when it was blocked
         self.claimable_ms = 0  # when a CLAIM reader is to be tried again
-
-    def is_plain(self) -> bool:
-        """Whether it waits for a group's new entries in one stream, like others do."""
-        return self.group is not None and not self.claims and len(self.keys) == 1
-
-    def __lt__(self, other: "BlockedRequest") -> bool:
-        """Only so that heaps may hold it: first come first served."""
-        return self.serial < other.serial
-
-    def __hash__(self) -> int:
-        """By identity. A compiled class that defines an order has no hash without this method."""
-        return id(self)

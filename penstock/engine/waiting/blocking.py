@@ -73,6 +73,7 @@ class Blocking:
     def block(self, blocked: BlockedRequest) -> None:
         """A handler found nothing and may wait: its session is blocked, first come first served."""
         blocked.session.blocked = blocked
+        blocked.is_plain = blocked.group is not None and not blocked.claims and len(blocked.keys) == 1
         self.blocked.add(blocked)
         self._serial += 1
         blocked.serial = self._serial
@@ -81,7 +82,7 @@ class Blocking:
             queue = self.by_key.get(place)
             if queue is None:
                 queue = self.by_key[place] = Queue()
-            if blocked.is_plain():
+            if blocked.is_plain:
                 assert blocked.group is not None, "a plain reader reads for a group"
                 queue.plain.setdefault(blocked.group, {})[blocked] = blocked.serial
             elif blocked not in queue.special:
@@ -159,7 +160,7 @@ class Blocking:
                 continue
             served = retry(blocked, now_us)
             count += served and has_policies
-            if not blocked.is_plain():
+            if not blocked.is_plain:
                 if not served:
                     self._to_tails(blocked, key)
                 self._add_special(turns, queue, specials, place, now_us)
@@ -182,13 +183,13 @@ class Blocking:
         """
         if not blocked.row.write:
             return False
-        if blocked.group is None or not blocked.is_plain():
+        if blocked.group is None or not blocked.is_plain:
             return True
         stream = self._keyspace.databases[blocked.db_index].values.get(blocked.keys[0])
         group = stream.groups.get(blocked.group) if isinstance(stream, Stream) else None
         if group is None or not isinstance(stream, Stream):
             return False
-        return group.policy is not None or group.last_id < stream.last_id
+        return group.policy is not None or not group.has_reached(stream.last_ms, stream.last_seq)
 
     def _add_special(
         self,
