@@ -1,9 +1,7 @@
-"""WAIT and WAITAOF: requests that wait until replicas have what was written, or until it is on disks."""
+"""WAIT and WAITAOF: what requests wait for until replicas have what was written, or until it is on disks."""
 
-from collections.abc import Callable
 from typing import Final
 
-from penstock.engine.waiting.blocked_request import BlockedRequest
 from penstock.protocol import reply
 
 NO_LOG: Final = -1  # in place of a unit
@@ -50,32 +48,3 @@ class Wanted:
         count = copies.synced(self.offset)
         answer = reply.array([reply.ONE if is_safe else reply.ZERO, reply.integer(count)])
         return (is_safe or not self.local) and count >= self.replicas, answer
-
-
-class SyncWaiting:
-    """The blocked requests, with what each waits for."""
-
-    def __init__(self) -> None:
-        self._waiting: list[tuple[BlockedRequest, Wanted]] = []
-
-    def add(self, blocked: BlockedRequest, wanted: Wanted) -> None:
-        self._waiting.append((blocked, wanted))
-
-    def settle(self, copies: Copies, release: Callable[[BlockedRequest, bytes], None]) -> None:
-        """Something was synced or acknowledged: release requests that have what they wait for.
-
-        The others are answered with what there is, once their time is up.
-        """
-        if not self._waiting:
-            return
-        still = []
-        for blocked, wanted in self._waiting:
-            if blocked.session.blocked is not blocked:
-                continue  # its time was up, or its client has gone
-            is_met, answer = wanted.look(copies)
-            if is_met:
-                release(blocked, answer)
-            else:
-                blocked.timeout_reply = answer
-                still.append((blocked, wanted))
-        self._waiting = still

@@ -9,14 +9,14 @@ from penstock.engine.telemetry.statistics import Statistics
 from penstock.engine.waiting.blocked_request import BlockedRequest
 from penstock.engine.waiting.blocking import Blocking
 from penstock.engine.waiting.migrating import Migrator
-from penstock.engine.waiting.sync_waiting import Copies, SyncWaiting, Wanted
+from penstock.engine.waiting.sync_waiting import Copies, Wanted
 
 
 class Waiting:
     """copies: how far the log and the replicas are (WAIT, WAITAOF). migrator: the server's; None: there is no loop."""
 
     __slots__ = (
-        "_blocking", "_clients", "_clock", "_settings", "_slow_log", "_statistics", "_syncs", "copies", "migrator",
+        "_blocking", "_clients", "_clock", "_for_syncs", "_settings", "_slow_log", "_statistics", "copies", "migrator",
     )  # fmt: skip
 
     def __init__(
@@ -35,7 +35,7 @@ class Waiting:
         self._clients = clients
         self._statistics = statistics
         self._slow_log = slow_log
-        self._syncs = SyncWaiting()
+        self._for_syncs: list[tuple[BlockedRequest, Wanted]] = []
         self.copies = copies
         self.migrator: Migrator | None = None
 
@@ -63,12 +63,24 @@ class Waiting:
     def for_syncs(self, blocked: BlockedRequest, wanted: Wanted) -> None:
         """WAIT, WAITAOF: block a request until it has what it wants of the log and of replicas."""
         self._blocking.block(blocked)
-        self._syncs.add(blocked, wanted)
+        self._for_syncs.append((blocked, wanted))
 
     def settle_syncs(self) -> None:
-        """The log may have been synced since, or a replica have acknowledged more: WAIT and WAITAOF are answered."""
-        self._syncs.settle(self.copies, self._answer_synced)
+        """The log may have been synced since, or a replica have acknowledged more: WAIT and WAITAOF are answered.
 
-    def _answer_synced(self, blocked: BlockedRequest, answer: bytes) -> None:
-        self.note_waited(blocked)
-        self.release(blocked, answer)
+        Those that have not what they wait for are answered with what there is, once their time is up.
+        """
+        if not self._for_syncs:
+            return
+        still = []
+        for blocked, wanted in self._for_syncs:
+            if blocked.session.blocked is not blocked:
+                continue  # its time was up, or its client has gone
+            is_met, answer = wanted.look(self.copies)
+            if is_met:
+                self.note_waited(blocked)
+                self.release(blocked, answer)
+            else:
+                blocked.timeout_reply = answer
+                still.append((blocked, wanted))
+        self._for_syncs = still
