@@ -11,11 +11,6 @@ def words_bytes(words: list[bytes]) -> int:
     """The length of words as bulk strings, in bytes. O(words)."""
     size = 0
     for word in words:
-        size += word_bytes(word)
+        length = len(word)
+        size += length + (6 if length < 10 else 7 if length < 100 else 5 + len(str(length)))
     return size
-
-
-def word_bytes(word: bytes) -> int:
-    """The length of a word as a bulk string, in bytes."""
-    length = len(word)
-    return length + (6 if length < 10 else 7 if length < 100 else 5 + len(str(length)))

@@ -38,7 +38,7 @@ def encode_alike(entry_ids: list[bytes], fields: list[bytes], columns: list[list
 
 def of_words(id_reply: bytes, count: int, words: bytes) -> bytes:
     """As `encode`, of an id and so many fields and values that are encoded already."""
-    return b"*2\r\n%b%b%b" % (id_reply, reply.array_header(count), words)
+    return b"*2\r\n%b*%d\r\n%b" % (id_reply, count, words)
 
 
 def with_delivery(entry: bytes, idle_ms: int, count: int) -> bytes:

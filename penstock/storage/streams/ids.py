@@ -54,7 +54,7 @@ def text_of(ms: int, seq: int) -> bytes:
     last_ms, head = _heads.last
     if ms != last_ms:
         head = _head_before(ms)
-    return head + decimal(seq)
+    return head + (_DECIMALS[seq] if seq < 1000 else b"%d" % seq)
 
 
 def _head_before(ms: int) -> bytes:

@@ -13,7 +13,7 @@ from penstock.engine.policies import settling
 from penstock.engine.session import Kept
 from penstock.engine.table.command_table import command
 from penstock.errors import ReplyError
-from penstock.native.resp_sizes import word_bytes, words_bytes
+from penstock.native.resp_sizes import words_bytes
 from penstock.protocol import entries, reply
 from penstock.storage.streams import ids
 from penstock.storage.streams.ids import IdHalves, StreamId
@@ -226,10 +226,13 @@ def xadd(ctx: Context, args: list[bytes]) -> bytes:
             return _reply_duplicate(ctx, args, add, stream, recorded)
     else:
         iid = b""
-    ms, seq = _resolve(ctx, add, stream)
+    ms, seq = stream.next_id(ctx.now_ms) if add.ms == NO_ID else _given_id(add, stream)
+    if ms < 0:
+        raise _exhausted()
     id_reply = ctx.id_reply(ms, seq)
     text = ctx.text_of(args)
-    words = text[len(text) - words_bytes(fields) :] if text else reply.words(fields)
+    words_at = len(text) - words_bytes(fields) if text else 0
+    words = text[words_at:] if text else reply.words(fields)
     entry = entries.of_words(id_reply, len(fields), words)
     if len(entry) > LARGEST_ENTRY and sum([len(word) for word in fields]) > LARGEST_ENTRY:
         if is_new:  # it stays, as in Redis, which does not log it
@@ -254,7 +257,10 @@ def xadd(ctx: Context, args: list[bytes]) -> bytes:
         if stream.trim(trim, removed_ids):
             ctx.event("t", b"xtrim", key)
     if ctx.effects.log is not None:
-        _log_add(ctx, args, add, stream, id_reply, words, removed_ids)
+        if text and not (add.pid or add.referred):
+            ctx.effects.add_packed(ctx.db_index, _with_id(text, words_at, args, add, stream, id_reply))
+        else:
+            _log_add(ctx, args, add, stream, id_reply, words, removed_ids)
     if trim is not None:
         trim_effects.drop_deleted_references(ctx, key, stream, trim)
     if stream.policies is not None:
@@ -267,13 +273,8 @@ def _create(ctx: Context, key: bytes, stream: Stream) -> None:
     ctx.event("n", b"new", key)
 
 
-def _resolve(ctx: Context, add: AddArguments, stream: Stream) -> IdHalves:
-    """The id of the new entry."""
-    if add.ms == NO_ID:
-        ms, seq = stream.next_id(ctx.now_ms)
-        if ms < 0:
-            raise _exhausted()
-        return ms, seq
+def _given_id(add: AddArguments, stream: Stream) -> IdHalves:
+    """The id of the new entry, of which the request has a half at least."""
     if stream.last_ms == _HALF and stream.last_seq == _HALF:
         raise _exhausted()
     if add.seq == NO_ID:
@@ -324,10 +325,6 @@ def _log_add(
     words: the fields and values, packed.
     """
     trim, compat = add.trim, ctx.effects.compat
-    text = ctx.text_of(args)
-    if text and not (add.pid or add.referred):
-        ctx.effects.add_packed(ctx.db_index, _with_id(text, args, add, stream, id_reply, words))
-        return
     head = args[: add.id_at]
     is_acked_trim = trim.given and add.references == ACKNOWLEDGED
     is_older = (add.pid and not compat.idempotence) or (add.referred and not compat.references)
@@ -348,19 +345,23 @@ def _log_add(
         trim_effects.log_acked_trim(ctx, args[1], stream, removed_ids, True)
 
 
-def _with_id(text: bytes, args: list[bytes], add: AddArguments, stream: Stream, id_reply: bytes, words: bytes) -> bytes:
-    """The line of the log as `_log_add` makes it, from the bytes of the request. words: its fields and values."""
+def _with_id(
+    text: bytes, words_at: int, args: list[bytes], add: AddArguments, stream: Stream, id_reply: bytes
+) -> bytes:
+    """The line of the log as `_log_add` makes it, from the bytes of the request, whose fields begin at words_at."""
     trim = add.trim
-    id_at = len(text) - len(words) - word_bytes(args[add.id_at])
+    if add.seq != NO_ID and not trim.approximate:
+        return text
+    id_at = words_at - words_bytes(args[add.id_at : add.fields_at])
     if add.seq != NO_ID:  # as it was given
-        id_reply = text[id_at : len(text) - len(words)]
+        id_reply = text[id_at:words_at]
     if not trim.approximate:
-        return b"%b%b%b" % (text[:id_at], id_reply, words)
+        return b"%b%b%b" % (text[:id_at], id_reply, text[words_at:])
     sign_at = id_at - words_bytes(args[trim.sign_at : add.id_at])
-    behind_trim = sign_at + word_bytes(args[trim.sign_at]) + word_bytes(args[trim.threshold_at])
+    behind_trim = sign_at + words_bytes(args[trim.sign_at : trim.threshold_at + 1])
     exact = reply.bulk(_exact_threshold(trim, stream))
     before, between = text[:sign_at], text[behind_trim:id_at]
-    return b"%b$1\r\n=\r\n%b%b%b%b" % (before, exact, between, id_reply, words)
+    return b"%b$1\r\n=\r\n%b%b%b%b" % (before, exact, between, id_reply, text[words_at:])
 
 
 def _exact_trim(args: list[bytes], trim: TrimArguments, stream: Stream) -> list[bytes]:
