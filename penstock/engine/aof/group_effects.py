@@ -40,7 +40,7 @@ class LineHeads(Kept):
         self.key = key
         self.group = group
         self.owner = owner
-        self.claim = b"$6\r\nXCLAIM\r\n%b%b%b$1\r\n0\r\n" % (reply.bulk(key), reply.bulk(group), reply.bulk(owner))
+        self.claim = reply.words([b"XCLAIM", key, group, owner, b"0"])
         self.position = _position_head(key, group)
 
     def are_of(self, key: bytes, group: bytes) -> bool:
@@ -49,11 +49,7 @@ class LineHeads(Kept):
 
 
 def _position_head(key: bytes, group: bytes) -> bytes:
-    return b"*7\r\n$6\r\nXGROUP\r\n$5\r\nSETID\r\n%b%b" % (reply.bulk(key), reply.bulk(group))
-
-
-def _last_text(group: Group) -> bytes:
-    return ids.text_of(group.last_ms, group.last_seq)
+    return b"*7\r\n" + reply.words([b"XGROUP", b"SETID", key, group])
 
 
 def _line_heads(ctx: Context, key: bytes, group: bytes, owner: bytes) -> LineHeads:
@@ -73,14 +69,13 @@ def log_claim(
     if ctx.effects.log is None:
         return
     head = _line_heads(ctx, key, group.name, owner).claim
-    tail = (b"$4\r\nTIME\r\n%b$10\r\nRETRYCOUNT\r\n%b$5\r\nFORCE\r\n$6\r\nJUSTID\r\n$6\r\nLASTID\r\n%b") % (
-        reply.bulk(b"%d" % time_ms),
-        reply.bulk(b"%d" % count),
-        reply.bulk(_last_text(group)),
+    last_text = ids.text_of(group.last_ms, group.last_seq)
+    tail = reply.words(
+        [b"TIME", b"%d" % time_ms, b"RETRYCOUNT", b"%d" % count, b"FORCE", b"JUSTID", b"LASTID", last_text]
     )
     for at in range(0, len(texts), MOST_IDS):
         claimed = texts[at : at + MOST_IDS]
-        line = b"%b%b%b%b" % (reply.array_header(CLAIM_WORDS + len(claimed)), head, reply.words(claimed), tail)
+        line = b"*%d\r\n%b%b%b" % (CLAIM_WORDS + len(claimed), head, reply.words(claimed), tail)
         ctx.effects.add_packed(ctx.db_index, line)
 
 
@@ -169,7 +164,8 @@ def release_words(compat: AofCompat, key: bytes, group: Group, texts: list[bytes
     if compat.releases:
         numids, tail = b"%d" % len(texts), (b"RETRYCOUNT", b"%d" % count, b"FORCE")
         return (b"XNACK", key, group.name, b"FAIL", b"IDS", numids, *texts, *tail)
-    options = (b"TIME", b"0", b"RETRYCOUNT", b"%d" % count, b"FORCE", b"JUSTID", b"LASTID", _last_text(group))
+    last_text = ids.text_of(group.last_ms, group.last_seq)
+    options = (b"TIME", b"0", b"RETRYCOUNT", b"%d" % count, b"FORCE", b"JUSTID", b"LASTID", last_text)
     return (b"XCLAIM", key, group.name, compat.consumer, b"0", *texts, *options)
 
 
@@ -221,8 +217,8 @@ def position_lines(key: bytes, stream: Stream, groups: list[Group]) -> list[byte
 
 
 def _position(head: bytes, group: Group) -> bytes:
-    id_word, read_word = reply.bulk(_last_text(group)), reply.bulk(b"%d" % group.entries_read)
-    return b"%b%b$11\r\nENTRIESREAD\r\n%b" % (head, id_word, read_word)
+    last_text = ids.text_of(group.last_ms, group.last_seq)
+    return head + reply.words([last_text, b"ENTRIESREAD", b"%d" % group.entries_read])
 
 
 def log_deleted_pending(ctx: Context, key: bytes, group: Group, held: PendingSlot) -> None:
