@@ -335,8 +335,7 @@ class Engine(Runner):
                 self.only_data = False
             command = command_of(row)
             at, takes_batch = 0, together and batch.count > 1
-            if takes_batch:
-                takes_batch = self._is_judged_once(ctx.session, row, batch, at)
+            takes_batch = takes_batch and self._is_judged_once(ctx.session, row, batch, at)
             while at < batch.count:
                 if ctx.session.state & RESTRICTED:
                     refusal = self.access.refusal_in_exec(ctx.session, row, batch.request(at))
@@ -526,7 +525,7 @@ class Engine(Runner):
 
     def _serve(self, now_us: int) -> None:
         """Serve the blocked readers of every key that became ready, until no key is."""
-        if self.conditions.writes_paused(now_us // 1000):
+        if self.conditions.bits & PAUSED and self.conditions.writes_paused(now_us // 1000):
             return  # tick comes back to it
         most = SERVED_AT_ONCE
         while self.blocking.ready:
@@ -583,9 +582,10 @@ class Engine(Runner):
             self._serve(now_us)
 
     def next_wakeup_ms(self) -> int:
-        if self.conditions.busy:
+        conditions = self.conditions
+        if conditions.bits & BUSY:
             return 0
-        waiter_ms, pause_ms = self.blocking.next_ms(), self.conditions.paused_until_ms
+        waiter_ms, pause_ms = self.blocking.next_ms(), conditions.paused_until_ms if conditions.bits & PAUSED else 0
         due_ms = min(waiter_ms, pause_ms) if waiter_ms and pause_ms else waiter_ms or pause_ms
         if self.lazy_free.parts or (self.memory.is_due and not self.conditions.loading):
             freeing_ms = self.clock.now_us() // 1000 + FREED_EVERY_MS

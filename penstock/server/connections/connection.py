@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final, cast
 
 from penstock.engine.session import NO_CLIENT, NO_DESCRIPTOR, Endpoints, Link
+from penstock.engine.state import NOT_AUTHENTICATED
 from penstock.errors import ProtocolError
 from penstock.protocol import reply
 from penstock.protocol.native_parser import LONGEST_KEPT
@@ -39,8 +40,9 @@ class Connection(Link):
     send its whole pipeline before it reads a reply; `client-query-buffer-limit` bounds them. Nothing is read while
     requests wait for their turn: the server is slower than the peer then.
 
-    Invariant: `reply_bytes` is the size of `_replies`, which are not sent yet: those of this turn, and of turns before
-    it whose replies the log holds back. `_logged` are the places in it of replies to requests that changed something.
+    `_replies` are not sent yet: those of this turn, and of turns before it whose replies the log holds back. Invariant:
+    `reply_bytes` is the size of the first `_counted` of them, which are all but those of the request in hand. `_logged`
+    are the places in it of replies to requests that changed something.
     """
 
     __slots__ = (
@@ -70,7 +72,7 @@ class Connection(Link):
         self.closed = True  # not admitted yet, or closed
         self._replies: list[bytes] = []
         self._logged: list[int] = []
-        self._counted = 0  # of the replies, those whose size is in reply_bytes, while requests are handled
+        self._counted = 0
         self.is_noted = False  # the turn knows that there are replies to send
         self._is_withheld = False  # the log holds back the replies
         self.reply_bytes = 0
@@ -199,7 +201,6 @@ class Connection(Link):
         is_free = has_come and not (
             replies or self._output_blocked or turn.shutting_down or session.blocked is not None or session.closing
         )
-        self._counted = len(replies)
         happened = self._run_requests() if is_free or not self._must_wait() else 0
         if self.closed:
             return
@@ -208,11 +209,10 @@ class Connection(Link):
             reader.rest()
         if is_free and is_done and not happened & LOOKED_AROUND and turn.has_nothing_to_do():
             if replies:
-                self.reply_bytes = 0
+                self.reply_bytes = self._counted = 0
                 self._send(replies[0] if len(replies) == 1 else b"".join(replies))
                 replies.clear()
         elif happened & HANDLED or replies:
-            self._count_replies()
             self._note_replies()
             if is_free and is_done:
                 turn.end_after_requests()
@@ -227,7 +227,7 @@ class Connection(Link):
     def _run_requests(self) -> int:
         """Take requests and run them, until there are no more, the turn's share is used, or the next one must wait.
 
-        What happened, as bits. The replies that are not counted yet are those of the last requests.
+        What happened, as bits. The replies to the last requests are not counted yet.
         """
         turn, session, reader = self._turn, self.session, self._reader
         engine = turn.engine
@@ -252,7 +252,6 @@ class Connection(Link):
                 happened |= LOOKED_AROUND
                 self._count_replies()
                 self._look_around()
-                self._counted = len(self._replies)
             if not reader.pending:
                 return happened | ALL_DONE
             handled += count_of(batches) - count_of(left)
@@ -277,7 +276,7 @@ class Connection(Link):
         if engine.clients.outgoing or engine.clients.to_close or engine.persistence.wanted_shutdown:
             self._note_replies()  # before messages to others, in the order in which the engine made them
             turn.hand_out(engine.changed)
-        if session.authenticated is not self._reader.limits.authenticated:
+        if (session.state & NOT_AUTHENTICATED == 0) is not self._reader.limits.authenticated:
             self._reader.use_limits(turn.request_limits.of(session))
 
     def _must_wait(self) -> bool:
@@ -302,8 +301,12 @@ class Connection(Link):
         return not hard and not soft
 
     def _note_replies(self) -> None:
-        """Have the turn send the replies; check the output limit."""
-        if self._replies and not self.closed:
+        """Count the replies and have the turn send them; check the output limit."""
+        replies = self._replies
+        if replies and not self.closed:
+            for at in range(self._counted, len(replies)):
+                self.reply_bytes += len(replies[at])
+            self._counted = len(replies)
             turn = self._turn
             if not self.is_noted:
                 self.is_noted = True
@@ -346,7 +349,6 @@ class Connection(Link):
         if is_logged:
             self._logged.append(len(self._replies))
         self._replies.append(answer)
-        self.reply_bytes += len(answer)
         self._note_replies()
 
     def reports_change(self) -> bool:
@@ -370,7 +372,7 @@ class Connection(Link):
         """
         was_withheld = self._is_withheld
         self.is_noted = self._is_withheld = False
-        self.reply_bytes = 0
+        self.reply_bytes = self._counted = 0
         if self.closed:
             return
         answers, logged = self._replies, self._logged
@@ -496,7 +498,7 @@ class Connection(Link):
         self.closed = True
         self._replies.clear()
         self._logged.clear()
-        self.reply_bytes = 0
+        self.reply_bytes = self._counted = 0
         server_log = self._turn.server_log
         if server_log.is_verbose:
             server_log.verbose(f"Client closed connection {self.session.address}")

@@ -25,6 +25,7 @@ from penstock.config.directive_types import BadValue
 from penstock.config.settings import Settings
 from penstock.engine.aof.persistence import REWRITE
 from penstock.engine.engine import Engine
+from penstock.engine.state import LOG_FAILING
 from penstock.errors import UsageError, sentence_of
 from penstock.server.files import loading
 from penstock.server.files.aof_rewrite import AofRewrite
@@ -170,9 +171,14 @@ class AofWriter:
                 self._waiting.append(finish)
             else:
                 finish(log.appended == self._turn_began_at or not self._syncs_always)
-        elif not self._waiting and not self._has_work(log):
+        elif not self._waiting and (
+            not log.buffered
+            # While writers are refused, only a change that was made all the same is tried: a blocked reader may have
+            # been served, or a key have expired.
+            or (engine.conditions.bits & LOG_FAILING and log.appended <= self._turn_began_at)
+        ):
             finish(True)
-        elif self._waiting or self._sync_lasts():
+        elif self._waiting or (self.syncing.sync is not None and self._sync_lasts()):
             if not self._waiting:
                 self._waits_since_ms = self.passed_ms()
             self._waiting.append(finish)
@@ -184,13 +190,6 @@ class AofWriter:
         if engine.persistence.wanted_rewrite:
             self.aof_rewrite.start()
         return awaits_base
-
-    def _has_work(self, log: AppendLog) -> bool:
-        """Whether the turn's end writes. While writers are refused, only a change that was made all the same is tried.
-
-        A blocked reader may have been served, or a key have expired.
-        """
-        return log.buffered > 0 and (self.engine.conditions.trouble is None or log.appended > self._turn_began_at)
 
     def _awaits_base(self, log: AppendLog) -> bool:
         """Whether replies that report changes wait for a base which is being written."""

@@ -6,6 +6,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final, Protocol
 
 from penstock.engine.engine import Engine
+from penstock.engine.state import BUSY, MONITORS, SUBSCRIBED
 from penstock.server.connections.admission import Admission
 from penstock.server.connections.client_eviction import ClientEviction
 from penstock.server.connections.limits import OutputLimits, RequestLimits
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from penstock.server.connections.connection import Connection
 
 TURNS_ALONE: Final = 8  # turns in a row with one connection's requests; later ones end as soon as these are done
+PUSHED_TO: Final = SUBSCRIBED | MONITORS  # a session that gets messages besides its replies
 LOOKS_EVERY: Final = 64  # of them, the turn that does not, to see whether others send requests by now
 
 
@@ -229,7 +231,7 @@ class Turn:
         must end the turn.
         """
         engine = self.engine
-        has_some = bool(engine.clients.outgoing) and not engine.conditions.busy
+        has_some = bool(engine.clients.outgoing) and not engine.conditions.bits & BUSY
         if has_some:
             outgoing = engine.clients.outgoing
             engine.clients.outgoing = []
@@ -237,7 +239,7 @@ class Turn:
                 connection = self.connections.get(session.id)
                 if connection is not None:
                     if answer:  # a pushed message is no reply: it is sent even if the log fails
-                        is_pushed = session.is_subscribed or session.monitors or answer.startswith(b">")
+                        is_pushed = session.state & PUSHED_TO != 0 or answer.startswith(b">")
                         connection.add_reply(answer, is_logged and not is_pushed)
                         if is_pushed:
                             self.pushed[connection] = None
@@ -302,12 +304,12 @@ class Turn:
         reads_go = self.log_writer.end_of_turn(ended.finish)
         if not ended.is_finished:
             ended.hold(reads_go)
-        replication = self.engine.replication
-        if replication.is_active and self.replicas is not None:
+        if self.replicas is not None and self.engine.replication.is_active:
             self.replicas.end_of_turn()
-        if self.client_eviction.is_over:
+        if self.client_eviction.limit and self.client_eviction.is_over:
             self.client_eviction.evict()
-        self.look_around()  # WAITAOF may have been waiting for the sync
+        if self.hand_out():  # WAITAOF may have been waiting for the sync
+            self.end_soon()
         self.set_timer()
 
     def release(self, is_kept: bool) -> None:
