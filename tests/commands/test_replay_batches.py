@@ -1,21 +1,19 @@
-"""The short way of a delivery's line leads where the ordinary one does."""
+"""The law of the loader's way: its functions (`@replayed`) leave what the plain handlers leave, line by line."""
 
 import random
-from collections.abc import Callable
 
 import pytest
 
-from penstock.commands.streams import replay_batches
 from penstock.engine.aof.replay import Replay
+from penstock.engine.context import Context
 from penstock.engine.effects import pack
 from penstock.engine.engine import Engine
-from penstock.engine.table import command_table
-from penstock.engine.table.command_table import Command
+from penstock.engine.table.command_table import Command, ReplayHandler
 from penstock.storage.streams.stream import Stream
-from tests.commands.test_rewrite import picture
-from tests.support.builds import replaces_functions
 from tests.support.clock import NOW_MS
-from tests.support.engines import make_engine, value_of
+from tests.support.engines import engine_with_loader, make_engine, value_of
+from tests.support.first_difference import first_difference
+from tests.support.keyspace_picture import keyspace
 from tests.support.seeds import seeds
 
 ADDED = [f"XADD s {number}-{number % 3} f v" for number in range(1, 400)]
@@ -29,6 +27,7 @@ def delivery(ids: str, consumer: str = "al", time_ms: int = NOW_MS - 1000, count
 
 
 TAKEN = {
+    "one entry": [*ADDED, GROUP, delivery("5-2"), delivery("6-0"), "XACK s g 6-0", delivery("7-1", "bo", NOW_MS)],
     "new entries": [*ADDED, GROUP, delivery(SOME)],
     "new entries of several segments": [*ADDED, GROUP, delivery(MANY, last="4-1")],
     "a consumer that is there": [*ADDED, GROUP, "XGROUP CREATECONSUMER s g al", delivery(SOME)],
@@ -42,6 +41,7 @@ TAKEN = {
     "around deleted entries": [*ADDED, GROUP, "XDEL s 7-1", delivery(SOME.replace(" 7-1", ""))],
 }
 NOT_TAKEN = {
+    "one entry": [*ADDED, GROUP, delivery("5-2"), delivery("6-0"), "XACK s g 6-0", delivery("7-1", "bo", NOW_MS)],
     "a deleted entry": [*ADDED, GROUP, "XDEL s 7-1", delivery(SOME)],
     "a deleted pending entry": [*ADDED, GROUP, delivery(SOME), "XDEL s 7-1", delivery(SOME, "bo")],
     "another order": [*ADDED, GROUP, delivery("20-2 " + SOME)],
@@ -65,35 +65,116 @@ NOT_TAKEN = {
 }
 
 
-def loaded(story: list[str]) -> tuple[Engine, list[str]]:
-    engine = make_engine()
+def load(engine: Engine, story: list[str]) -> list[str]:
+    """Have an engine load lines; what it reports."""
     said: list[str] = []
     Replay(engine.server, said.append).lines([b"".join(pack(tuple(line.encode().split())) for line in story)])
-    return engine, said
+    return said
 
 
-def shown(engine: Engine) -> object:
-    stream = engine.keyspace.databases[0].values.get(b"s")
-    if not isinstance(stream, Stream):
-        return stream
-    stream.check()
-    people = [(c.name, c.seen_ms, c.active_ms) for group in stream.groups.values() for c in group.consumers_by_name()]
-    return picture(engine), people
+def taken(story: list[str]) -> tuple[Engine, dict[str, list[int]]]:
+    """An engine that loaded lines; by command, how many of them its loader's function took in each call."""
+    counts: dict[str, list[int]] = {"XADD": [], "XACK": [], "XCLAIM": []}
+
+    def counting(name: str, function: ReplayHandler) -> ReplayHandler:
+        def counted(ctx: Context, requests: list[list[bytes]], start: int) -> int:
+            counts[name].append(function(ctx, requests, start))
+            return counts[name][-1]
+
+        return counted
+
+    engine = engine_with_loader(counting)
+    assert load(engine, story) == []
+    return engine, counts
 
 
-def with_plain_handlers_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have engines that are made from here on replay every line by its plain handler."""
-    for name in list(command_table.REPLAYED):
-        monkeypatch.delitem(command_table.REPLAYED, name)
+def seen(engine: Engine, said: list[str]) -> dict[str, object]:
+    """What must be the same: the keyspace with seen times and orders, what was counted, and what was reported."""
+    nodes = {
+        key.decode(): [node.size for node in value.nodes]
+        for key, value in engine.keyspace.databases[0].values.items()
+        if isinstance(value, Stream)
+    }
+    return {"keys": keyspace(engine), "nodes": nodes, "hits": engine.server.telemetry.statistics.hits, "said": said}
 
 
-@replaces_functions
+def assert_same_both_ways(story: list[str]) -> None:
+    line_by_line, together = engine_with_loader(lambda name, function: None), make_engine()
+    expected, found = seen(line_by_line, load(line_by_line, story)), seen(together, load(together, story))
+    assert first_difference(expected, found) == ("", expected, expected)
+
+
 @pytest.mark.parametrize("story", [*TAKEN.values(), *NOT_TAKEN.values()], ids=[*TAKEN, *NOT_TAKEN])
-def test_the_short_way_leads_where_the_ordinary_one_does(monkeypatch: pytest.MonkeyPatch, story: list[str]) -> None:
-    short, said = loaded(story)
-    with_plain_handlers_only(monkeypatch)
-    ordinary, said_there = loaded(story)
-    assert (shown(short), said) == (shown(ordinary), said_there)
+def test_the_loader_leaves_what_the_plain_handlers_leave(story: list[str]) -> None:
+    assert_same_both_ways(story)
+
+
+class LogLines:
+    """Random lines of a log as clients' requests make them: entries, deliveries, acknowledgements, in short runs."""
+
+    def __init__(self, seed: int) -> None:
+        self._chance = random.Random(seed)
+        self._ids = ["1-0"]
+        self._delivered = 0  # how many of them were, to the group g
+        self._now_ms = NOW_MS - 100_000
+
+    def story(self, count: int) -> list[str]:
+        lines = ["XADD s 1-0 f v", GROUP, "XGROUP CREATE s h 0"]
+        makers = (self._entries, self._entries, self._delivery, self._delivery, self._delivery, self._acknowledged)
+        while len(lines) < count:
+            self._now_ms += self._chance.choice((0, 0, 1, 40, -3))
+            lines += self._chance.choice((*makers, self._acknowledged, self._other))()
+        return lines
+
+    def _entries(self) -> list[str]:
+        made: list[str] = []
+        ms, seq = map(int, self._ids[-1].split("-"))
+        for _ in range(self._chance.choice((1, 2, 5, 20, 140))):
+            ms, seq = self._chance.choice(((ms, seq + 1), (ms, seq + 1), (ms, seq + 1), (ms + 1, 0)))
+            self._ids.append(f"{ms}-{seq}")
+            made.append(f"XADD s {ms}-{seq} {self._chance.choice(('f v', 'f v', 'f w', 'g 1'))}")
+        return made
+
+    def _delivery(self) -> list[str]:
+        """Of the entries behind the last delivery, or of some that were delivered before."""
+        count = self._chance.choice((1, 1, 2, 3, 7, 30, 150))
+        first = self._delivered if self._chance.random() < 0.7 else self._chance.randrange(len(self._ids))
+        some = self._ids[first : first + count]
+        if not some:
+            return []
+        if self._chance.random() < 0.1:
+            some = self._chance.sample(some, len(some))
+        self._delivered = max(self._delivered, first + len(some))
+        group, retries = self._chance.choice("ggggh"), self._chance.choice((1, 1, 1, 1, 2))
+        options = f"TIME {self._now_ms} RETRYCOUNT {retries} FORCE JUSTID LASTID {some[-1]}"
+        return [f"XCLAIM s {group} {self._chance.choice('ab')} 0 {' '.join(some)} {options}"]
+
+    def _acknowledged(self) -> list[str]:
+        first = self._chance.randrange(self._delivered + 1)
+        return [
+            f"XACK s {self._chance.choice('ggggggggh')} {one}"
+            for one in self._ids[first : first + self._chance.choice((1, 3, 4, 9, 60))]
+        ]
+
+    def _other(self) -> list[str]:
+        one = self._chance.choice(self._ids)
+        return [
+            self._chance.choice(
+                (
+                    f"XDEL s {one}",
+                    f"XNACK s g FAIL IDS 1 {one} RETRYCOUNT 0 FORCE",
+                    f"XGROUP SETID s g {one} ENTRIESREAD 1",
+                    "XGROUP DELCONSUMER s g b",
+                    f"XTRIM s MINID = {self._ids[self._delivered // 2]}",
+                    "XACK s g x",
+                )
+            )
+        ]
+
+
+@pytest.mark.parametrize("seed", seeds(12, 300))
+def test_any_log_is_loaded_as_line_by_line(seed: int) -> None:
+    assert_same_both_ways(LogLines(seed).story(120))
 
 
 def adds(seed: int) -> list[str]:
@@ -116,51 +197,28 @@ def adds(seed: int) -> list[str]:
     return story
 
 
-@replaces_functions
 @pytest.mark.parametrize("seed", seeds(10, 30))
-def test_entries_that_are_appended_together_are_as_if_one_by_one(monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
-    together, said = loaded(adds(seed))
-    monkeypatch.setattr(replay_batches, "append_run", lambda ctx, requests, start: 0)
-    one_by_one, said_there = loaded(adds(seed))
-    assert (shown(together), said) == (shown(one_by_one), said_there)
-    nodes = [[node.size for node in value_of(engine, b"s").nodes] for engine in (together, one_by_one)]
-    assert nodes[0] == nodes[1]
+def test_entries_that_are_appended_together_are_as_if_one_by_one(seed: int) -> None:
+    assert_same_both_ways(adds(seed))
 
 
-@replaces_functions
-def test_acknowledgements_are_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    words: list[int] = []
-    xack: Callable[..., bytes] = vars(replay_batches)["xack"]
-    monkeypatch.setattr(replay_batches, "xack", lambda ctx, request: words.append(len(request)) or xack(ctx, request))
+def test_acknowledgements_are_one() -> None:
     story = [*ADDED, GROUP, delivery(SOME), *(f"XACK s g {one}" for one in SOME.split())]
-    engine, said = loaded([*story, "XGROUP CREATECONSUMER s g bo"])
-    assert said == []
-    assert words == [3 + len(SOME.split())]
+    engine, counts = taken([*story, "XGROUP CREATECONSUMER s g bo"])
+    assert counts["XACK"] == [len(SOME.split())]
     assert value_of(engine, b"s").groups[b"g"].pending == 0
 
 
-@replaces_functions
-def test_plain_entries_are_appended_together(monkeypatch: pytest.MonkeyPatch) -> None:
-    alone: list[list[bytes]] = []
-    append = replay_batches.append
-    monkeypatch.setattr(replay_batches, "append", lambda ctx, request: alone.append(request) or append(ctx, request))
-    engine, said = loaded(["XGROUP CREATE s g 0 MKSTREAM", *(f"XADD s 5-{number} f v" for number in range(1000))])
-    assert said == []
-    assert len(alone) <= 1  # the last one, which the quick reader leaves alone
+def test_plain_entries_are_appended_together() -> None:
+    engine, counts = taken(["XGROUP CREATE s g 0 MKSTREAM", *(f"XADD s 5-{number} f v" for number in range(1000))])
+    assert sorted(counts["XADD"])[-1] >= 999  # the quick reader leaves the last one alone
     assert value_of(engine, b"s").length == 1000
 
 
-@replaces_functions
 @pytest.mark.parametrize("story", TAKEN.values(), ids=TAKEN)
-def test_deliveries_take_it(monkeypatch: pytest.MonkeyPatch, story: list[str]) -> None:
-    taken: list[bool] = []
-    deliver = replay_batches.deliver
-    monkeypatch.setattr(
-        replay_batches, "deliver", lambda ctx, request: taken.append(deliver(ctx, request)) or taken[-1]
-    )
-    loaded(story)
-    assert taken
-    assert all(taken)
+def test_deliveries_take_it(story: list[str]) -> None:
+    _, counts = taken(story)
+    assert set(counts["XCLAIM"]) == {1}
 
 
 @pytest.mark.parametrize("words", [(b"XADD",), (b"XADD", b"s"), (b"XADD", b"s", b"9-9", b"f"), (b"XCLAIM",) * 17])

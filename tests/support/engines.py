@@ -1,10 +1,11 @@
 """Engines for tests: their chance has a seed, and their clock stands still unless a test turns it."""
 
 import random
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from penstock.clock import Clock, ManualClock
+from penstock.commands import registry
 from penstock.commands.registry import new_engine
 from penstock.config.settings import Settings
 from penstock.engine.aof.replay import Replay
@@ -12,6 +13,9 @@ from penstock.engine.effects import EffectLog
 from penstock.engine.engine import Engine
 from penstock.engine.rdb import rdb_saving
 from penstock.engine.rdb.rdb_loading import RdbLoading
+from penstock.engine.table import client_compat
+from penstock.engine.table.command_lookup import CommandLookup
+from penstock.engine.table.command_table import Command, ReplayHandler
 from penstock.storage.aof.log_directory import write_all
 from penstock.storage.rdb.rdb_writer import RdbWriter
 from tests.support.clock import NOW_MS
@@ -21,6 +25,18 @@ from tests.support.memory_disk import MemoryDisk
 def make_engine(clock: Clock | None = None, log: EffectLog | None = None, settings: Settings | None = None) -> Engine:
     """An engine; by default its clock stands at NOW_MS, it has no log, and its settings are the defaults."""
     return new_engine(settings or Settings(), clock or ManualClock(NOW_MS), random.Random(1), log=log)
+
+
+def engine_with_loader(change: Callable[[str, ReplayHandler], ReplayHandler | None]) -> Engine:
+    """As `make_engine`, with other loader's functions: `change` gets each with the name of its command."""
+    rows: dict[bytes, Command] = {}
+    for name, row in registry.table().items():
+        rows[name] = row.as_known(row.declared.hidden, row.declared.history, row.subcommands)
+        if row.replay_handler is not None:
+            rows[name].replay_handler = change(row.name, row.replay_handler)
+    settings = Settings()
+    commands = CommandLookup(rows, client_compat.of(settings), ())
+    return Engine(settings, ManualClock(NOW_MS), random.Random(1), commands, None, None)
 
 
 class EngineProxy:

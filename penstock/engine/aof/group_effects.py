@@ -18,7 +18,7 @@ from penstock.storage.streams.ids import StreamId
 from penstock.storage.streams.pending.group import Group
 from penstock.storage.streams.pending.pending_block import PendingBlock
 from penstock.storage.streams.pending.pending_list import PendingRun, PendingSlot
-from penstock.storage.streams.segment import SegmentRun
+from penstock.storage.streams.segment import SegmentRun, id_texts_of
 from penstock.storage.streams.stream import Stream
 
 MOST_IDS: Final = 1000  # of one line
@@ -83,10 +83,7 @@ def log_new(ctx: Context, key: bytes, group: Group, owner: bytes, runs: list[Seg
     """New entries that are delivered now, for the first time; the group's position is still the one before them."""
     if ctx.effects.log is None:
         return
-    texts: list[bytes] = []
-    for segment, start, stop in runs:
-        texts += segment.id_texts(start, stop)
-    log_claim(ctx, key, group, owner, texts, ctx.now_ms, 1)
+    log_claim(ctx, key, group, owner, id_texts_of(runs), ctx.now_ms, 1)
 
 
 def log_held(ctx: Context, key: bytes, group: Group, claimed: list[PendingRun]) -> None:

@@ -392,3 +392,11 @@ def count_of(runs: list[SegmentRun]) -> int:
     for _, start, stop in runs:
         count += stop - start
     return count
+
+
+def id_texts_of(runs: list[SegmentRun]) -> list[bytes]:
+    """The texts of the ids of runs. O(entries)."""
+    texts: list[bytes] = []
+    for segment, start, stop in runs:
+        texts += segment.id_texts(start, stop)
+    return texts
