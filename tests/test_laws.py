@@ -10,7 +10,7 @@ import pytest
 from penstock.engine.aof import rewrite
 from penstock.engine.engine import Engine
 from penstock.storage.streams import ids
-from penstock.storage.streams.pending.pending_list import id_of
+from penstock.storage.streams.pending.pending_block import id_of
 from penstock.storage.streams.stream import Stream
 from tests.support import wire
 from tests.support.agreement import Master, assert_agree
@@ -174,7 +174,9 @@ def test_a_trim_with_delref_leaves_nothing_pending_below_the_first_entry(seed: i
     if isinstance(stream, Stream):
         first_id = stream.first_id if stream.length else ids.MAX
         assert [
-            group.name for group in stream.groups.values() if group.pending and id_of(group.first()) < first_id
+            group.name
+            for group in stream.groups.values()
+            if group.pel.count and id_of(group.pel.by_id.first()) < first_id
         ] == []
     master.check()
 

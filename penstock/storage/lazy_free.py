@@ -32,7 +32,7 @@ def effort(value: Value) -> int:
     if isinstance(value, (Hash, SortedSet)):
         return len(value) if value.is_large else 1
     if isinstance(value, Stream):
-        return 2 * len(value.nodes) + sum([1 + group.pending for group in value.groups.values()])
+        return 2 * len(value.nodes) + sum([1 + group.pel.count for group in value.groups.values()])
     return 1
 
 
@@ -56,7 +56,7 @@ class LazyFree:
             return
         for group in value.groups.values():
             self.parts += [consumer.owned_blocks.blocks for consumer in group.consumers.values()]
-            self.parts.append(group.blocks)
+            self.parts.append(group.pel.by_id.all_blocks.blocks)
         self.parts += [value.nodes, value.segments]
 
     def pending(self) -> int:

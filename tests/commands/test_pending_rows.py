@@ -49,7 +49,7 @@ def busy(seed: int) -> Dialogue:
         client.engine.clock.sleep(chance.choice((0, 0.001, 0.007)))
     if seed % 2:
         client("XREADGROUP GROUP g ann COUNT 300 STREAMS s >", "XTRIM s MAXLEN 0", "XSETID s 30-0")
-        assert value_of(client.engine, b"s").groups[b"g"].rewound
+        assert value_of(client.engine, b"s").groups[b"g"].pel.by_id.rewound
         client(*[f"XADD s 30-{number} f v" for number in range(1, 20, 3)], "XGROUP SETID s g 30-0")
         client("XREADGROUP GROUP g bob COUNT 5 STREAMS s >")
     return client
@@ -65,8 +65,8 @@ class Row(NamedTuple):
 def listed(group: Group) -> list[Row]:
     """A row for every pending entry."""
     return [
-        Row(ids.text(block.id_at(slot)), group.owner_name((block, slot)), block.times[slot], block.counts[slot])
-        for block, slot in group.walk(0)
+        Row(ids.text(block.id_at(slot)), group.pel.owner_name((block, slot)), block.times[slot], block.counts[slot])
+        for block, slot in group.pel.by_id.walk(0)
     ]
 
 
@@ -179,10 +179,10 @@ def test_rows_from_copied_columns_are_those_made_slot_by_slot(
     shows_owners: bool,
 ) -> None:
     group = Group(b"g", 0, 0)
-    group.numbers = [None] * 300
+    group.pel.owners = [None] * 300
     for number, name in NAMES.items():
         if number > RELEASED:
-            group.numbers[number] = group.add_consumer(name, 0)
+            group.pel.owners[number] = group.add_consumer(name, 0)
     block = block_of(slots, ms, seq)
     start, stop = min(bounds), min(max(bounds), len(slots))
     copied = PendingRows(group, count, now_ms, shows_owners)

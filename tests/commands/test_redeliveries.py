@@ -8,7 +8,7 @@ from tests.support.dialogue import Dialogue
 def redeliveries(engine: Engine) -> int:
     stream = engine.keyspace.databases[0].values[b"s"]
     assert isinstance(stream, Stream)
-    return stream.groups[b"g"].redeliveries
+    return stream.groups[b"g"].pel.redeliveries
 
 
 def test_a_first_delivery_is_no_redelivery(dialogue: Dialogue, engine: Engine) -> None:

@@ -42,10 +42,10 @@ def test_a_large_stream_s_parts_wait_to_be_freed(
 def test_each_step_frees_a_part(engine: Engine, dialogue: Dialogue, large: Stream) -> None:
     dialogue("DEL s")
     group = large.groups[b"g"]
-    left = [len(large.segments) + len(large.nodes) + len(group.blocks)]
+    left = [len(large.segments) + len(large.nodes) + len(group.pel.by_id.all_blocks.blocks)]
     while engine.lazy_free.parts:
         engine.lazy_free.free_lazily()
-        left.append(len(large.segments) + len(large.nodes) + len(group.blocks))
+        left.append(len(large.segments) + len(large.nodes) + len(group.pel.by_id.all_blocks.blocks))
 
     assert left[-1] == 0
     assert len(left) > 4

@@ -95,7 +95,7 @@ def seen(engine: Engine, said: list[str]) -> dict[str, object]:
         for key, value in engine.keyspace.databases[0].values.items()
         if isinstance(value, Stream)
     }
-    return {"keys": keyspace(engine), "nodes": nodes, "hits": engine.server.telemetry.statistics.hits, "said": said}
+    return {"keys": keyspace(engine), "nodes": nodes, "hits": engine.server.statistics.hits, "said": said}
 
 
 def assert_same_both_ways(story: list[str]) -> None:
@@ -206,7 +206,7 @@ def test_acknowledgements_are_one() -> None:
     story = [*ADDED, GROUP, delivery(SOME), *(f"XACK s g {one}" for one in SOME.split())]
     engine, counts = taken([*story, "XGROUP CREATECONSUMER s g bo"])
     assert counts["XACK"] == [len(SOME.split())]
-    assert value_of(engine, b"s").groups[b"g"].pending == 0
+    assert value_of(engine, b"s").groups[b"g"].pel.count == 0
 
 
 def test_plain_entries_are_appended_together() -> None:

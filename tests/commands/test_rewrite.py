@@ -9,6 +9,7 @@ from penstock.engine.aof.replay import Replay
 from penstock.engine.aof.rewrite import base_lines
 from penstock.engine.aof.rewrite_progress import PACKED_BYTES, Progress, unpacked
 from penstock.engine.engine import Engine
+from penstock.storage.streams.pending.delivery_walk import in_time_order
 from tests.support.clock import NOW_MS
 from tests.support.dialogue import Dialogue
 from tests.support.engines import make_engine, value_of
@@ -32,10 +33,13 @@ def picture(engine: Engine, key: str = "s") -> tuple[Any, ...]:
     groups = {
         group.name: [
             ask(f"XPENDING {key} {group.name.decode()} - + 1000"),
-            [(block.id_at(slot), block.counts[slot]) for block, slot in group.nack_zone()],
-            [(block.id_at(slot), block.times[slot], block.counts[slot]) for block, slot in group.in_time_order()],
+            [(block.id_at(slot), block.counts[slot]) for block, slot in group.pel.order.in_nack_zone()],
+            [
+                (block.id_at(slot), block.times[slot], block.counts[slot])
+                for block, slot in in_time_order(group.pel.order)
+            ],
             [(consumer.name, consumer.pending) for consumer in group.consumers_by_name()],
-            sorted(group.rewound),
+            sorted(group.pel.by_id.rewound),
         ]
         for group in stream.groups_by_name()
     }

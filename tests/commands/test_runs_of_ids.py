@@ -7,6 +7,7 @@ import pytest
 
 from penstock.clock import ManualClock
 from penstock.native.columns import WIDE, common_length
+from penstock.storage.streams.pending.delivery_walk import in_time_order
 from tests.support.clock import NOW_MS
 from tests.support.dialogue import Dialogue, decoded
 from tests.support.engines import make_engine, value_of
@@ -53,7 +54,7 @@ def named(chance: random.Random) -> list[bytes]:
 
 def picture(client: Dialogue) -> list[object]:
     group = value_of(client.engine, b"s").groups[b"g"]
-    order = [block.id_at(slot) for block, slot in [*group.nack_zone(), *group.in_time_order()]]
+    order = [block.id_at(slot) for block, slot in [*group.pel.order.in_nack_zone(), *in_time_order(group.pel.order)]]
     return [client(line) for line in ("XINFO STREAM s FULL COUNT 0", "XPENDING s g", "XINFO CONSUMERS s g")] + [order]
 
 

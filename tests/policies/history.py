@@ -214,11 +214,13 @@ class History:
             done -= {text for text in done if ids.parse(text) > position}
         others = [other for other in stream.groups.values() if other is not group]
         below = {entry[0] for entry in self.client(f"XRANGE s - {entry.decode()}")}
-        skipped = {text for text in below if ids.parse(text) > group.last_id and group.find(ids.parse(text)) is None}
+        skipped = {
+            text for text in below if ids.parse(text) > group.last_id and group.pel.by_id.find(ids.parse(text)) is None
+        }
         self.skipped[name] |= skipped
         is_acked = stream.policies is not None and stream.policies.settings.references == ACKNOWLEDGED
         if is_acked and any(
-            all(other.last_id >= ids.parse(text) and other.find(ids.parse(text)) is None for other in others)
+            all(other.last_id >= ids.parse(text) and other.pel.by_id.find(ids.parse(text)) is None for other in others)
             for text in skipped
         ):
             self.kept |= below
@@ -282,7 +284,7 @@ class History:
             for segment, start, stop in stream.runs(0, group.last_id, stream.length):
                 for slot in range(start, stop):
                     text = ids.text(segment.id_at(slot))
-                    states = [group.find(segment.id_at(slot)) is not None, text in done, text in dead]
+                    states = [group.pel.by_id.find(segment.id_at(slot)) is not None, text in done, text in dead]
                     assert states.count(True) == 1, f"{text!r} in {group.name!r}: pending, done, dead are {states}"
             lag = stream.lag(group)
             unread = sum(stop - start for _, start, stop in stream.runs(group.last_id + 1, ids.MAX, stream.length))

@@ -14,10 +14,19 @@ from penstock.storage.streams.entry_deletion import delete_all
 from penstock.storage.streams.idempotence import Producers
 from penstock.storage.streams.ids import HALF, MAX, columns, text
 from penstock.storage.streams.listpack_nodes import StreamLimits
+from penstock.storage.streams.pending import claim_walk
+from penstock.storage.streams.pending.delivery_walk import in_time_order
 from penstock.storage.streams.pending.group import Group
-from penstock.storage.streams.pending.pending_block import COUNT_DOWN, COUNT_UP, KEEP_COUNT, MAX_COUNT
+from penstock.storage.streams.pending.pending_block import (
+    COUNT_DOWN,
+    COUNT_UP,
+    KEEP_COUNT,
+    MAX_COUNT,
+    each_of,
+    id_of,
+    in_runs,
+)
 from penstock.storage.streams.pending.pending_block import RELEASED as RELEASED_OWNER
-from penstock.storage.streams.pending.pending_list import each_of, id_of, in_runs
 from penstock.storage.streams.stream import Stream
 from penstock.storage.streams.trim import DELETE_REFERENCES, KEEP_REFERENCES, Trim
 from tests.storage.naive import RELEASED, NaiveGroup, NaiveStream
@@ -116,7 +125,7 @@ class Model(RuleBasedStateMachine):
         )
         if runs:
             self.stream.advance_group(group, runs)
-            group.deliver(runs, self.consumer(group, who), self.now_ms)
+            group.pel.deliver(runs, self.consumer(group, who), self.now_ms)
             naive.last_id = wanted[-1]
         for entry_id in wanted:
             naive.put(entry_id, who, self.now_ms, 1)
@@ -126,10 +135,10 @@ class Model(RuleBasedStateMachine):
         naive, group = self.both(name)
         consumer = self.consumer(group, who)
         mine = [one for one in sorted(naive.pending) if naive.pending[one][0] == who and one >= start][:most]
-        found = group.owned(consumer, start, most)
+        found = group.pel.owned(consumer, start, most)
         assert [block.id_at(slot) for block, slot in each_of(found)] == mine
         live = [(block, slot) for block, slot in each_of(found) if block.segment.is_live(slot)]
-        group.give_all(in_runs(live), consumer, self.now_ms, COUNT_UP)
+        group.pel.give_all(in_runs(live), consumer, self.now_ms, COUNT_UP)
         for entry_id in mine:
             if entry_id in self.naive.entries:
                 naive.put(entry_id, who, self.now_ms, min(naive.pending[entry_id][2] + 1, MAX_COUNT))
@@ -139,18 +148,18 @@ class Model(RuleBasedStateMachine):
         naive, group = self.both(name)
         gone = chance.sample(sorted(naive.pending), min(most, len(naive.pending)))
         gone = sorted(gone) if most > 1 else gone
-        assert group.acknowledge_all(columns([*gone, *gone])) == b"\1" * len(gone) + b"\0" * len(gone)
+        assert group.pel.acknowledge_all(columns([*gone, *gone])) == b"\1" * len(gone) + b"\0" * len(gone)
         for entry_id in gone:
             assert naive.drop(entry_id)
-            assert not group.acknowledge(entry_id >> 64, entry_id & HALF)
+            assert not group.pel.acknowledge(entry_id >> 64, entry_id & HALF)
 
     @rule(name=GROUPS, who=CONSUMERS, idle_ms=st.integers(0, 8), most=MOST)
     def claim_in_time_order(self, name: str, who: str, idle_ms: int, most: int) -> None:
         naive, group = self.both(name)
-        found = group.claimable(idle_ms, self.now_ms, most)
+        found = claim_walk.claimable(group.pel.order, idle_ms, self.now_ms, most)
         wanted = self.naive.claimable(naive, idle_ms, self.now_ms, most)
         assert [block.id_at(slot) for block, slot in found] == wanted
-        group.give_all(in_runs(found), self.consumer(group, who), self.now_ms, COUNT_UP)
+        group.pel.give_all(in_runs(found), self.consumer(group, who), self.now_ms, COUNT_UP)
         for entry_id in wanted:
             naive.put(entry_id, who, self.now_ms, min(naive.pending[entry_id][2] + 1, MAX_COUNT))
 
@@ -158,9 +167,9 @@ class Model(RuleBasedStateMachine):
     def claim_by_id(self, name: str, who: str, chance: Any, ago_ms: int) -> None:
         naive, group = self.both(name)
         for entry_id in chance.sample(sorted(naive.pending), min(5, len(naive.pending))):
-            held = group.find(entry_id)
+            held = group.pel.by_id.find(entry_id)
             assert held is not None
-            group.give(held, self.consumer(group, who), self.now_ms - ago_ms, 7)
+            group.pel.give(held, self.consumer(group, who), self.now_ms - ago_ms, 7)
             naive.put(entry_id, who, self.now_ms - ago_ms, 7)
 
     @rule(name=GROUPS, who=CONSUMERS, entry_id=IDS, time_ms=st.integers(990, 1010))
@@ -169,7 +178,7 @@ class Model(RuleBasedStateMachine):
         found = self.stream.find(entry_id)
         assert (found is not None) == (entry_id in self.naive.entries)
         if found is not None and entry_id not in naive.pending:
-            group.force(*found, self.consumer(group, who), time_ms, 3)
+            group.pel.force(found[0], found[1], found[1] + 1, self.consumer(group, who), time_ms, 3)
             naive.put(entry_id, who, time_ms, 3)
 
     @rule(name=GROUPS, chance=st.randoms(use_true_random=False), most=MOST)
@@ -178,10 +187,10 @@ class Model(RuleBasedStateMachine):
         wanted = sorted(chance.sample(sorted(naive.pending), min(most, len(naive.pending))))
         counting, at = chance.choice((2, KEEP_COUNT, COUNT_DOWN, MAX_COUNT)), 0
         while at < len(wanted):
-            run = group.pending_run(columns(wanted), at)
+            run = group.pel.by_id.pending_run(columns(wanted), at)
             assert run is not None
             assert [block.id_at(slot) for block, slot in each_of([run])] == wanted[at : at + run[2] - run[1]]
-            group.release(run, counting)
+            group.pel.release(run, counting)
             at += run[2] - run[1]
         for entry_id in wanted:
             count = naive.pending[entry_id][2]
@@ -193,7 +202,7 @@ class Model(RuleBasedStateMachine):
         naive, group = self.both(name)
         found = self.stream.find(entry_id)
         if found is not None and entry_id not in naive.pending:
-            group.force_released(*found, 0)
+            group.pel.force_released(*found, 0)
             naive.put(entry_id, RELEASED, 0, 0)
 
     @rule(name=GROUPS, who=CONSUMERS)
@@ -247,20 +256,25 @@ class Model(RuleBasedStateMachine):
         for name, naive in self.naive.groups.items():
             group = self.stream.groups[name.encode()]
             seen = {
-                block.id_at(slot): (group.owner_name((block, slot)).decode(), block.times[slot], block.counts[slot])
-                for block, slot in group.walk(0)
+                block.id_at(slot): (group.pel.owner_name((block, slot)).decode(), block.times[slot], block.counts[slot])
+                for block, slot in group.pel.by_id.walk(0)
             }
             assert seen == naive.pending
             assert list(seen) == sorted(seen)
-            assert [block.id_at(slot) for block, slot in group.nack_zone()] == naive.nack_zone
-            assert [block.id_at(slot) for block, slot in group.in_time_order()] == naive.timed
-            assert group.released == sum(block.owner_counts.get(RELEASED_OWNER, 0) for block, _ in _blocks(group))
+            assert [block.id_at(slot) for block, slot in group.pel.order.in_nack_zone()] == naive.nack_zone
+            assert [block.id_at(slot) for block, slot in in_time_order(group.pel.order)] == naive.timed
+            assert group.pel.order.released == sum(
+                block.owner_counts.get(RELEASED_OWNER, 0) for block, _ in _blocks(group)
+            )
             if naive.pending:
-                assert [id_of(group.first()), id_of(group.last())] == [min(naive.pending), max(naive.pending)]
+                assert [id_of(group.pel.by_id.first()), id_of(group.pel.by_id.last())] == [
+                    min(naive.pending),
+                    max(naive.pending),
+                ]
 
 
 def _blocks(group: Group) -> Any:
-    return [(block, 0) for block in [*group.blocks, *group.rewound.values()]]
+    return [(block, 0) for block in [*group.pel.by_id.all_blocks.blocks, *group.pel.by_id.rewound.values()]]
 
 
 WALK = (

@@ -5,8 +5,7 @@ from hypothesis import strategies as some
 
 from penstock.storage.streams import segment
 from penstock.storage.streams.pending.block_list import BlockList
-from penstock.storage.streams.pending.pending_block import PendingBlock
-from penstock.storage.streams.pending.pending_list import each_of
+from penstock.storage.streams.pending.pending_block import PendingBlock, each_of
 from penstock.storage.streams.stream import Stream
 from tests.support.dialogue import Dialogue
 from tests.support.engines import value_of
@@ -60,9 +59,9 @@ def crowded(dialogue: Dialogue) -> Stream:
 def test_a_history_looks_at_no_block_in_which_the_consumer_owns_nothing(dialogue: Dialogue) -> None:
     group = crowded(dialogue).groups[b"g"]
     few = group.consumers[b"few"]
-    assert len(group.blocks) == 7
+    assert len(group.pel.by_id.all_blocks.blocks) == 7
     assert len(few.owned_blocks.blocks) == 3
-    assert [block.id_at(slot) >> 64 for block, slot in each_of(group.owned(few, 0, 10))] == [1, 400, 800]
+    assert [block.id_at(slot) >> 64 for block, slot in each_of(group.pel.owned(few, 0, 10))] == [1, 400, 800]
     assert [row[0] for row in dialogue("XPENDING s g - + 10 few")] == [b"1-0", b"400-0", b"800-0"]
     assert [row[0] for row in dialogue("XPENDING s g (1-0 + 1 few")] == [b"400-0"]
 
@@ -73,7 +72,7 @@ def test_what_is_claimed_released_acknowledged_or_lost_changes_whose_blocks_they
     few = group.consumers[b"few"]
     dialogue("XCLAIM s g few 0 5-0 250-0", "XACK s g 400-0", "XNACK s g FAIL IDS 1 800-0")
     group.check()
-    assert [block.id_at(slot) >> 64 for block, slot in each_of(group.owned(few, 0, 10))] == [1, 5, 250]
+    assert [block.id_at(slot) >> 64 for block, slot in each_of(group.pel.owned(few, 0, 10))] == [1, 5, 250]
     assert len(few.owned_blocks.blocks) == 2
     dialogue("XCLAIM s g other1 0 1-0 5-0 250-0")
     assert few.owned_blocks.blocks == []
@@ -89,7 +88,7 @@ def test_strays_belong_to_their_consumer_and_to_no_block(dialogue: Dialogue) -> 
     dialogue("XTRIM s MAXLEN 0", "XSETID s 350-0", "XADD s 500-0 f v", "XREADGROUP GROUP g few STREAMS s >")
     dialogue("XGROUP SETID s g 0", "XREADGROUP GROUP g few STREAMS s >", "XCLAIM s g few 0 600-0")
     stream.check()
-    held = each_of(group.owned(group.consumers[b"few"], 0, 10))
+    held = each_of(group.pel.owned(group.consumers[b"few"], 0, 10))
     assert [block.id_at(slot) >> 64 for block, slot in held] == [1, 400, 500, 800]
     dialogue("XACK s g 400-0", "XADD s 800-0 f v")
     stream.check()

@@ -1,5 +1,6 @@
 """Pending entries whose ids the stream may give again."""
 
+from penstock.storage.streams.pending.delivery_walk import runs_in_time_order
 from penstock.storage.streams.stream import Stream
 from tests.support.dialogue import Dialogue
 from tests.support.engines import value_of
@@ -10,7 +11,7 @@ def in_time_order(dialogue: Dialogue) -> list[int]:
     stream = value_of(dialogue.engine, b"s")
     assert isinstance(stream, Stream)
     stream.check()
-    return [block.id_at(slot) >> 64 for block, slot in stream.groups[b"g"].in_time_order()]
+    return [block.id_at(slot) >> 64 for block, slot, _ in runs_in_time_order(stream.groups[b"g"].pel.order)]
 
 
 def set_back(dialogue: Dialogue) -> None:

@@ -3,6 +3,7 @@
 import pytest
 
 from penstock.clock import ManualClock
+from penstock.storage.streams.pending.delivery_walk import in_time_order
 from penstock.storage.streams.pending.group import Group
 from penstock.storage.streams.stream import Stream
 from tests.support.dialogue import Dialogue
@@ -23,7 +24,7 @@ def group(dialogue: Dialogue) -> Group:
 
 
 def numbers_in_time_order(group: Group) -> list[int]:
-    return [block.id_at(slot) >> 64 for block, slot in group.in_time_order()]
+    return [block.id_at(slot) >> 64 for block, slot in in_time_order(group.pel.order)]
 
 
 @pytest.mark.parametrize("request_again", ["XREADGROUP GROUP g alice COUNT 200 STREAMS s 0",
@@ -36,7 +37,7 @@ def test_a_history_that_is_read_again_is_not_queued_again(
         dialogue(request_again)
         group.check()
 
-        assert len(group.order.recent) == 200
+        assert len(group.pel.order.recent) == 200
         assert numbers_in_time_order(group) == [*range(201, 301), *range(1, 201)]
 
 

@@ -7,6 +7,7 @@ from penstock.commands.keys import digests
 from penstock.engine.engine import Engine
 from penstock.engine.policies import policy_lines
 from penstock.storage.streams import ids
+from penstock.storage.streams.pending.delivery_walk import in_time_order
 from penstock.storage.streams.pending.group import Group
 from penstock.storage.streams.stream import Stream
 
@@ -64,8 +65,8 @@ def stream_picture(stream: Stream, view: View = ALL, now_ms: int = 0) -> dict[st
 
 
 def _group_picture(stream: Stream, group: Group, view: View) -> dict[str, object]:
-    held = [(b.id_at(i), group.owner_name((b, i)), b.times[i], b.counts[i]) for b, i in group.walk(0)]
-    in_order = [(b.times[i], b.id_at(i)) for b, i in group.in_time_order()]
+    held = [(b.id_at(i), group.pel.owner_name((b, i)), b.times[i], b.counts[i]) for b, i in group.pel.by_id.walk(0)]
+    in_order = [(b.times[i], b.id_at(i)) for b, i in in_time_order(group.pel.order)]
     if not view.delivery_times:
         held, in_order = [(entry_id, owner, 0, 0) for entry_id, owner, _, _ in held], []
     people = [(c.name, *((c.seen_ms, c.active_ms) if view.seen_times else ())) for c in group.consumers_by_name()]
@@ -76,7 +77,7 @@ def _group_picture(stream: Stream, group: Group, view: View) -> dict[str, object
         "consumers": people,
         "pending": held,
         "order": [entry_id for _, entry_id in (in_order if view.ties else sorted(in_order))],
-        "released": [block.id_at(slot) for block, slot in group.nack_zone()],
+        "released": [block.id_at(slot) for block, slot in group.pel.order.in_nack_zone()],
     }
 
 

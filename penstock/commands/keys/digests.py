@@ -38,9 +38,9 @@ def _stream_parts(stream: Stream) -> list[bytes]:
         parts += segment.entry_list(start, stop)
     for group in stream.groups_by_name():
         parts += [group.name, b"%d %d" % (group.last_id, group.entries_read)]
-        for pending_slot in group.walk(ZERO):
+        for pending_slot in group.pel.by_id.walk(ZERO):
             block, slot = pending_slot
-            parts += [b"%d" % block.id_at(slot), group.owner_name(pending_slot)]
+            parts += [b"%d" % block.id_at(slot), group.pel.owner_name(pending_slot)]
     return parts
 
 

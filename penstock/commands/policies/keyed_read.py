@@ -67,13 +67,13 @@ def _hand_out(
         group_effects.log_new(ctx, target.key, group, consumer.name, passed.taken)
     target.stream.advance_group(group, passed.all)
     if becomes_pending:
-        group.deliver(passed.taken, consumer, ctx.now_ms)
+        group.pel.deliver(passed.taken, consumer, ctx.now_ms)
         consumer.active_ms = ctx.now_ms
         settling.delivered(ctx, target.key, target.stream, group, ctx.now_ms)
     released: list[Released] = []
     for segment, slot, _ in passed.waiting:
-        if group.find(segment.id_at(slot)) is None:
-            block, slot, _ = group.force_released(segment, slot, 0)
+        if group.pel.by_id.find(segment.id_at(slot)) is None:
+            block, slot, _ = group.pel.force_released(segment, slot, 0)
             released.append((block, slot, block.counts[slot : slot + 1]))
             order.waiting.add(block.id_at(slot))
     if released:

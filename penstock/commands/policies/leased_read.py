@@ -17,8 +17,7 @@ from penstock.protocol import entries
 from penstock.storage.policies.group_policy import GroupPolicy
 from penstock.storage.policies.stream_policies import NONE
 from penstock.storage.streams.pending.consumer import Consumer
-from penstock.storage.streams.pending.pending_block import COUNT_UP
-from penstock.storage.streams.pending.pending_list import PendingSlot, in_runs
+from penstock.storage.streams.pending.pending_block import COUNT_UP, PendingSlot, in_runs
 
 MOST_ASIDE: Final = 1000  # dead letters and deleted entries that one read meets; a tick goes on
 
@@ -128,7 +127,7 @@ def _deliver_again(
         dead_letters.bury_all(ctx, target.key, target.stream, group, policy, again.dead)
     if again.taken:
         runs = in_runs(again.taken)
-        group.give_all(runs, consumer, ctx.now_ms, COUNT_UP)
+        group.pel.give_all(runs, consumer, ctx.now_ms, COUNT_UP)
         consumer.active_ms = ctx.now_ms
         ctx.dirty += len(again.taken)
         group_effects.log_held(ctx, target.key, group, runs)

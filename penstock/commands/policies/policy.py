@@ -131,7 +131,7 @@ def _change_group(ctx: Context, key: bytes, stream: Stream, args: list[bytes]) -
     policy_notes.group_set(ctx, key, group.name, settings)
     policy.examine_anew()
     if not settings.is_set and not policy.held_count(ctx.now_ms):
-        group.policy = None
+        group.set_policy(None)
     settling.wake(ctx, key, stream, AT_ONCE)
     settling.drop_unused(ctx, key, stream)
     ctx.signal(key)

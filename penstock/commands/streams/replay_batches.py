@@ -140,7 +140,7 @@ def acknowledge_run(ctx: Context, requests: list[list[bytes]], start: int) -> in
         wanted = ids.parse_all(texts)
     except ValueError:
         return 0
-    group.acknowledge_all(wanted)
+    group.pel.acknowledge_all(wanted)
     ctx.engine.statistics.hits += stop - start
     return stop - start
 
@@ -181,7 +181,7 @@ def deliver(ctx: Context, requests: list[list[bytes]], start: int) -> int:
     if consumer is None:
         consumer = new_consumer(ctx, key, group, request[3])
     time_ms = int(request[-7])
-    group.deliver(runs, consumer, time_ms if time_ms >= 0 else ctx.now_ms)
+    group.pel.deliver(runs, consumer, time_ms if time_ms >= 0 else ctx.now_ms)
     consumer.seen_ms = consumer.active_ms = ctx.now_ms
     ctx.engine.statistics.hits += 1
     return 1

@@ -16,8 +16,7 @@ from penstock.protocol import reply
 from penstock.storage.streams import ids
 from penstock.storage.streams.ids import StreamId
 from penstock.storage.streams.pending.group import Group
-from penstock.storage.streams.pending.pending_block import PendingBlock
-from penstock.storage.streams.pending.pending_list import PendingRun, PendingSlot
+from penstock.storage.streams.pending.pending_block import PendingBlock, PendingRun, PendingSlot
 from penstock.storage.streams.segment import SegmentRun, id_texts_of
 from penstock.storage.streams.stream import Stream
 
@@ -99,7 +98,7 @@ def log_held(ctx: Context, key: bytes, group: Group, claimed: list[PendingRun]) 
             log_claim(ctx, key, group, owner, texts, former[1], former[2])
             texts = []
         if now != former:
-            owner = group.owner_name((block, start))
+            owner = group.pel.owner_name((block, start))
             former = now
         texts += block.segment.id_texts(start, stop)
     if former is not None:
@@ -227,7 +226,7 @@ def log_deleted_pending(ctx: Context, key: bytes, group: Group, held: PendingSlo
         return
     block, slot = held
     text = block.id_text(slot)
-    owner = group.numbers[block.owners[slot]]
+    owner = group.pel.owners[block.owners[slot]]
     if owner is None:
         ctx.log(b"XACK", key, group.name, text)
     else:

@@ -98,7 +98,7 @@ class StreamLines:
     def all(self, settings: Settings) -> Iterator[bytes]:
         """Every line, but for the key's expiry."""
         stream, key = self._stream, self._key
-        has_strays = any(group.rewound for group in self._groups)
+        has_strays = any(group.pel.by_id.rewound for group in self._groups)
         if has_strays:
             yield from self._add_placeholders(_ascending(self._pending_ids()))
             yield from self._pending()
@@ -124,14 +124,14 @@ class StreamLines:
 
     def _pending_ids(self) -> list[StreamId]:
         """The ids of what is pending, in no order."""
-        return [block.id_at(slot) for group in self._groups for block, slot in group.walk(0)]
+        return [block.id_at(slot) for group in self._groups for block, slot in group.pel.by_id.walk(0)]
 
     def _deleted_pending_ids(self) -> list[StreamId]:
         """The ids of deleted pending entries, in no order; there are no rewound pending entries."""
         return [
             block.id_at(slot)
             for group in self._groups
-            for block in group.blocks
+            for block in group.pel.by_id.all_blocks.blocks
             if block.segment.live < len(block.segment)
             for slot in block.slots()
             if not block.segment.is_live(slot)

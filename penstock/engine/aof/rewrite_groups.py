@@ -39,7 +39,7 @@ class GroupLines:
         """One XCLAIM for each run of equal consumer, time and count: their order is CLAIM's order."""
         texts: list[bytes] = []
         common = (0, 0, 0)
-        for block, start, stop in runs_in_time_order(self._group):
+        for block, start, stop in runs_in_time_order(self._group.pel.order):
             this = (block.owners[start], block.times[start], block.counts[start])
             if texts and this != common:
                 yield self._claim(texts, common)
@@ -55,7 +55,7 @@ class GroupLines:
     def _claim(self, texts: list[bytes], common: tuple[int, int, int]) -> bytes:
         self._progress.steps += len(texts)
         owner, time_ms, count = common
-        consumer = self._group.numbers[owner]
+        consumer = self._group.pel.owners[owner]
         assert consumer is not None, "time order holds what has an owner"
         options = (b"TIME", b"%d" % time_ms, b"RETRYCOUNT", b"%d" % count, b"FORCE", b"JUSTID", b"LASTID", self._last)
         return pack((b"XCLAIM", self._key, self._group.name, consumer.name, b"0", *texts, *options))
@@ -69,7 +69,7 @@ class GroupLines:
         """One line for each run of equal count, in order of release."""
         texts: list[bytes] = []
         common = 0
-        for block, slot in self._group.nack_zone():
+        for block, slot in self._group.pel.order.in_nack_zone():
             if texts and (block.counts[slot] != common or len(texts) == MOST_IDS):
                 yield self._release(texts, common)
                 texts = []

@@ -55,4 +55,4 @@ def unpacked(report: bytes) -> Progress:
 
 
 def steps_of(stream: Stream) -> int:
-    return stream.length + sum(group.pending for group in stream.groups.values())
+    return stream.length + sum(group.pel.count for group in stream.groups.values())

@@ -158,4 +158,4 @@ def _stream(value: Stream, sampled: int) -> int:
 
 
 def _group(group: Group) -> int:
-    return STREAM_GROUP + len(group.consumers) * STREAM_CONSUMER + group.pending * PENDING_ENTRY
+    return STREAM_GROUP + len(group.consumers) * STREAM_CONSUMER + group.pel.count * PENDING_ENTRY

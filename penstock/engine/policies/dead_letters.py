@@ -13,8 +13,7 @@ from penstock.storage.policies.group_policy import GroupPolicy
 from penstock.storage.policies.stream_policies import NONE
 from penstock.storage.streams import ids
 from penstock.storage.streams.pending.group import Group
-from penstock.storage.streams.pending.pending_block import MAX_COUNT
-from penstock.storage.streams.pending.pending_list import PendingSlot
+from penstock.storage.streams.pending.pending_block import MAX_COUNT, PendingSlot
 from penstock.storage.streams.stream import Stream
 
 ADDED: Final = (b"_stream", b"_group", b"_id", b"_deliveries", b"_consumer", b"_reason")
@@ -54,12 +53,12 @@ def bury(
     entry_id = block.id_at(slot)
     deliveries = block.counts[slot] if count == MAX_COUNT else count
     reason = b"fatal" if count == MAX_COUNT else b"delivered %d times" % count
-    added = (key, group.name, ids.text(entry_id), b"%d" % deliveries, group.owner_name(found), reason)
+    added = (key, group.name, ids.text(entry_id), b"%d" % deliveries, group.pel.owner_name(found), reason)
     fields = entries.fields_of(block.segment.entry(slot))
     for name, word in zip(ADDED, added, strict=True):
         fields += (name, word)
     targets.append(ctx, target, fields)
-    group.forget(block, slot)
+    group.pel.forget(block, slot)
     ctx.log(b"XACK", key, group.name, ids.text(entry_id))
     ctx.dirty += 1
     policy.dead_lettered += 1

@@ -28,8 +28,8 @@ def order_of(stream: Stream, group: Group, policy: GroupPolicy) -> KeyOrder | No
     if policy.keys is None:
         policy.keys = KeyOrder()
     order = policy.keys
-    if len(order.values) < group.pending:
-        for block, slot in group.walk(0):
+    if len(order.values) < group.pel.count:
+        for block, slot in group.pel.by_id.walk(0):
             entry_id = block.id_at(slot)
             if entry_id not in order.values:
                 order.add(entry_id, value_of(field, block.segment.entry(slot)) if block.segment.is_live(slot) else None)
@@ -87,7 +87,7 @@ def _forget_trimmed(stream: Stream, group: Group, order: KeyOrder) -> None:
     """Pending entries below the first live one are deleted. O(log b), and O(1) for each new one."""
     first_id = stream.first_id if stream.length else stream.last_id + 1
     if first_id > order.deleted_below:
-        for block, slot in group.walk(order.deleted_below):
+        for block, slot in group.pel.by_id.walk(order.deleted_below):
             if block.id_at(slot) >= first_id:
                 break
             order.forget_deleted(block.id_at(slot))

@@ -19,12 +19,11 @@ from penstock.storage.policies.key_order import KeyOrder
 from penstock.storage.policies.stream_policies import NONE
 from penstock.storage.streams import ids
 from penstock.storage.streams.ids import StreamId
-from penstock.storage.streams.pending import lease_walk
+from penstock.storage.streams.pending import claim_walk, lease_walk
 from penstock.storage.streams.pending.consumer import Consumer
 from penstock.storage.streams.pending.group import Group
 from penstock.storage.streams.pending.lease_walk import BY_ID
-from penstock.storage.streams.pending.pending_block import KEEP_COUNT
-from penstock.storage.streams.pending.pending_list import NONE_LIVE, PendingSlot
+from penstock.storage.streams.pending.pending_block import KEEP_COUNT, PendingSlot
 from penstock.storage.streams.stream import Stream
 
 GRACE_MS: Final = 5000  # after a start, no lease ends for so long: workers that want to acknowledge reconnect first
@@ -65,11 +64,11 @@ def ready_slots(
     for ready_ms, _, entry_id in policy.order:
         if ready_ms > now_ms:
             break
-        found = group.find(entry_id)
+        found = group.pel.by_id.find(entry_id)
         assert found is not None, "a released entry is pending"
         if order is None or order.may_be_handed_out(entry_id):
             yield found
-    for time_ms, block, slot in group.live_in_time_order():
+    for time_ms, block, slot in claim_walk.live_in_time_order(group.pel.order):
         if now_ms - time_ms < min_idle_ms:
             break
         if order is None or order.may_be_handed_out(block.id_at(slot)):
@@ -95,11 +94,11 @@ def leases_have_ended(ctx: Context, policy: GroupPolicy) -> bool:
 
 
 def oldest_claimable_ms(stream: Stream, group: Group, policy: GroupPolicy, now_ms: int) -> int:
-    """As Group.oldest_live_ms, without what is held: 0 if something that was released is ready."""
+    """As claim_walk.oldest_live_ms, without what is held: 0 if something that was released is ready."""
     for block, slot in ready_slots(stream, group, policy, 0, now_ms):
         if block.segment.is_live(slot):
             return block.times[slot]
-    return NONE_LIVE
+    return claim_walk.NONE_LIVE
 
 
 def _note_unknown(stream: Stream, group: Group, policy: GroupPolicy) -> KeyOrder | None:
@@ -108,8 +107,8 @@ def _note_unknown(stream: Stream, group: Group, policy: GroupPolicy) -> KeyOrder
     Returns what is pending by its value; None without KEY.
     """
     order = keys.order_of(stream, group, policy)
-    if policy.known_count < group.released:
-        for block, slot in group.nack_zone():
+    if policy.known_count < group.pel.order.released:
+        for block, slot in group.pel.order.in_nack_zone():
             entry_id = block.id_at(slot)
             if policy.is_known(entry_id):
                 continue
@@ -171,14 +170,14 @@ def give_back_all(
 ) -> int:
     """A consumer is about to be deleted: its live entries are given back, as by XNACK FAIL. As `hold`."""
     released: list[Released] = []
-    for block, start, stop in group.owned(consumer, ids.ZERO, consumer.pending):
+    for block, start, stop in group.pel.owned(consumer, ids.ZERO, consumer.pending):
         for slot in range(start, stop):
             count = block.counts[slot]
             if not block.segment.is_live(slot):
                 continue
             is_dead = dead_letters.is_exhausted(policy, count)
             if not is_dead or not dead_letters.bury(ctx, key, stream, group, policy, (block, slot), count):
-                group.release((block, slot, slot + 1), KEEP_COUNT)
+                group.pel.release((block, slot, slot + 1), KEEP_COUNT)
                 released.append((block, slot, block.counts[slot : slot + 1]))
     if not released:
         return NEVER
@@ -224,7 +223,9 @@ def _examine_some(
     deleted: list[PendingSlot] = []
     exhausted: list[PendingSlot] = []
     looks, stays = 0, False
-    for time_ms, rank, _, block, slot in lease_walk.owned_after(group, _last_cell(group, policy), policy.examined_id):
+    for time_ms, rank, _, block, slot in lease_walk.owned_after(
+        group.pel.order, _last_cell(group, policy), policy.examined_id
+    ):
         if time_ms > ended_ms:
             break
         if looks >= LOOKS_AT_ONCE or len(deleted) + len(exhausted) >= MOVES_AT_ONCE:
@@ -254,7 +255,7 @@ def _last_cell(group: Group, policy: GroupPolicy) -> lease_walk.Cell:
     """Behind which the leases that ended are still to be looked at. O(log b)."""
     found = None
     if policy.last_examined_ms > policy.examined_ms:
-        found = lease_walk.cell_of(group, policy.last_examined, policy.last_examined_ms)
+        found = lease_walk.cell_of(group.pel.order, policy.last_examined, policy.last_examined_ms)
     return lease_walk.end_of(policy.examined_ms) if found is None else found
 
 
@@ -270,7 +271,7 @@ def _try_again(ctx: Context, key: bytes, stream: Stream, group: Group, policy: G
         policy_notes.stuck(ctx, key, group.name, policy.blocked)
         return
     policy.examine_anew()
-    dead = [found for found in group.nack_zone() if dead_letters.is_due(policy, found)]
+    dead = [found for found in group.pel.order.in_nack_zone() if dead_letters.is_due(policy, found)]
     most = max(budget.moves, 0)
     dead_letters.bury_all(ctx, key, stream, group, policy, dead[:most])
     budget.moves -= min(len(dead), most)
@@ -283,7 +284,7 @@ def drop_deleted(ctx: Context, key: bytes, group: Group, slots: list[PendingSlot
     """Pending entries that were deleted from the stream are acknowledged."""
     for block, slot in slots:
         ctx.log(b"XACK", key, group.name, block.id_text(slot))
-        group.forget(block, slot)
+        group.pel.forget(block, slot)
         ctx.dirty += 1
 
 
@@ -297,7 +298,7 @@ def next_ms(ctx: Context, stream: Stream, group: Group, policy: GroupPolicy) -> 
     ack_wait_ms = policy.settings.ack_wait_ms
     if ack_wait_ms != NONE:
         after_ms = ctx.now_ms - ack_wait_ms if leases_have_ended(ctx, policy) else policy.examined_ms
-        first = next(lease_walk.owned_after(group, lease_walk.end_of(after_ms), policy.examined_id), None)
+        first = next(lease_walk.owned_after(group.pel.order, lease_walk.end_of(after_ms), policy.examined_id), None)
         if first is not None:
             due_ms = min(due_ms, max(first[0] + ack_wait_ms, _grace_until_ms(ctx, policy)))
     return min(due_ms, ctx.now_ms + RETRY_MS) if policy.blocked else due_ms

@@ -58,7 +58,7 @@ def _group_requests(key: bytes, group: Group, policy: GroupPolicy, now_ms: int) 
     texts: list[bytes] = []
     former = (0, 0)
     for until_ms, _, entry_id in policy.held(now_ms):
-        found = group.find(entry_id)
+        found = group.pel.by_id.find(entry_id)
         assert found is not None, "a held entry is pending"
         now = (found[0].counts[found[1]], until_ms)
         if texts and (now != former or len(texts) == MOST_IDS):

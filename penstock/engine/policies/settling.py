@@ -80,7 +80,7 @@ def _look_at_groups(ctx: Context, key: bytes, stream: Stream, policies: StreamPo
         leases.examine(ctx, key, stream, group, policy, budget)
         due_ms = min(due_ms, reaping.reap(ctx, key, group, policy), leases.next_ms(ctx, stream, group, policy))
         if not policy.settings.is_set and not policy.held_count(ctx.now_ms):
-            group.policy = None
+            group.set_policy(None)
         ctx.effects.end_unit()
     policies.groups_due_ms = due_ms
     drop_unused(ctx, key, stream)
@@ -92,9 +92,11 @@ def _look_at_groups(ctx: Context, key: bytes, stream: Stream, policies: StreamPo
 def group_policy_of(ctx: Context, key: bytes, stream: Stream, group: Group) -> GroupPolicy:
     """The policy of a group, made if it has none."""
     policies_of(ctx, key, stream)
-    if group.policy is None:
-        group.policy = GroupPolicy()
-    return group.policy
+    policy = group.policy
+    if policy is None:
+        policy = GroupPolicy()
+        group.set_policy(policy)
+    return policy
 
 
 def wake(ctx: Context, key: bytes, stream: Stream, when_ms: int) -> None:

@@ -10,8 +10,8 @@ from typing import Final, NamedTuple, TypeAlias
 
 from penstock.engine.memory.value_sizes import memory_usage
 from penstock.storage.streams.ids import StreamId
+from penstock.storage.streams.pending import claim_walk
 from penstock.storage.streams.pending.consumer import Consumer
-from penstock.storage.streams.pending.pending_list import NONE_LIVE
 from penstock.storage.streams.stream import Stream
 
 
@@ -43,14 +43,16 @@ class GroupCounts(NamedTuple):
     last_delivered_id: StreamId
     entries_read: int
     lag: int | None
-    oldest_ms: int  # when the pending entry that waits longest was delivered, unix time; NONE_LIVE if there is none
+    oldest_ms: (
+        int  # when the pending entry that waits longest was delivered, unix time; claim_walk.NONE_LIVE if there is none
+    )
     redeliveries: int
     dead_letters: int
     now_ms: int
 
     @property
     def oldest_idle_ms(self) -> int:
-        return 0 if self.oldest_ms == NONE_LIVE else max(self.now_ms - self.oldest_ms, 0)
+        return 0 if self.oldest_ms == claim_walk.NONE_LIVE else max(self.now_ms - self.oldest_ms, 0)
 
 
 class ConsumerCounts(NamedTuple):
@@ -106,20 +108,20 @@ class StreamTuples:
             parts = len(groups)
             for group in islice(groups.values(), self._groups_left):
                 name, consumers, policy = group.name, group.consumers, group.policy
-                parts += len(consumers) + group.pending
+                parts += len(consumers) + group.pel.count
                 add_group(
                     (
                         db_index,
                         key,
                         name,
                         len(consumers),
-                        group.pending,
-                        group.released,
+                        group.pel.count,
+                        group.pel.order.released,
                         group.last_id,
                         group.entries_read,
                         stream.lag(group),
-                        group.oldest_owned_ms() if group.pending else NONE_LIVE,
-                        group.redeliveries,
+                        claim_walk.oldest_owned_ms(group.pel.order) if group.pel.count else claim_walk.NONE_LIVE,
+                        group.pel.redeliveries,
                         0 if policy is None else policy.dead_lettered,
                         now_ms,
                     )

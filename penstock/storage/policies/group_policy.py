@@ -123,12 +123,14 @@ class GroupPolicy:
 
     def leave_run(self, block: PendingBlock, start: int, stop: int) -> None:
         """As `leave` for the released ones of the slots [start, stop)."""
-        for slot in range(start, stop):
-            if block.owners[slot] == RELEASED:
-                self.leave(block.id_at(slot))
+        if self.known_count:
+            for slot in range(start, stop):
+                if block.owners[slot] == RELEASED:
+                    self.leave(block.id_at(slot))
 
     def forget_run(self, block: PendingBlock, start: int, stop: int) -> None:
-        """The slots [start, stop) are not pending any more. O(log n) each with KEY, else O(1)."""
+        """The slots [start, stop), which still have their owners, will not be pending any more. Costs as `leave`."""
+        self.leave_run(block, start, stop)
         if self.keys is not None:
             for slot in range(start, stop):
                 self.keys.drop(block.id_at(slot))

@@ -14,7 +14,7 @@ from penstock.storage.rdb.stream_reader import SAME_FIELDS
 from penstock.storage.rdb.string_writer import StringWriter, length
 from penstock.storage.streams.ids import HALF, ID_BYTES, MAX, StreamId
 from penstock.storage.streams.pending.group import Group
-from penstock.storage.streams.pending.pending_list import PendingRun
+from penstock.storage.streams.pending.pending_block import PendingRun
 from penstock.storage.streams.segment import Segment
 from penstock.storage.streams.stream import Stream
 
@@ -117,9 +117,9 @@ def _group(strings: StringWriter, group: Group, kind: int) -> bytes:
     parts = [strings.string(group.name), _id_as_lengths(group.last_id)]
     if kind >= STREAM_2:
         parts.append(length(group.entries_read & HALF))
-    parts.append(length(group.pending))
+    parts.append(length(group.pel.count))
     told, said_ms, said_count = b"", -1, -1  # what stands behind the id of such a pending entry: neighbours are alike
-    for block, start, stop in group.walk_runs(0):
+    for block, start, stop in group.pel.by_id.walk_runs(0):
         ids = block.segment.id_bytes(start, stop)
         times, counts = block.times[start:stop].tolist(), block.counts[start:stop].tolist()
         for at, (time_ms, count) in enumerate(zip(times, counts, strict=True)):
@@ -134,10 +134,10 @@ def _group(strings: StringWriter, group: Group, kind: int) -> bytes:
         if kind >= STREAM_3:
             parts.append(consumer.active_ms.to_bytes(8, "little", signed=True))
         parts.append(length(consumer.pending))
-        parts += _ids_of(group.owned(consumer, 0, consumer.pending))
+        parts += _ids_of(group.pel.owned(consumer, 0, consumer.pending))
     if kind >= STREAM_5:
-        parts.append(length(group.released))
-        parts += [block.id_at(slot).to_bytes(ID_BYTES, "big") for block, slot in group.nack_zone()]
+        parts.append(length(group.pel.order.released))
+        parts += [block.id_at(slot).to_bytes(ID_BYTES, "big") for block, slot in group.pel.order.in_nack_zone()]
     return b"".join(parts)
 
 

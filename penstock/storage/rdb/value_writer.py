@@ -58,7 +58,7 @@ def version_needed(value: Value, field_times: bool = True) -> int:
 
 
 def _has_released(value: Stream) -> bool:
-    return any(group.released for group in value.groups.values())
+    return any(group.pel.order.released for group in value.groups.values())
 
 
 class ValueWriter:

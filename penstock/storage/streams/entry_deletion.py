@@ -5,7 +5,7 @@ from bisect import bisect_right
 from penstock.native.columns import common_length
 from penstock.storage.streams.ids import ZERO, IdColumns, StreamId, halves
 from penstock.storage.streams.pending.group import Group
-from penstock.storage.streams.pending.pending_list import id_of
+from penstock.storage.streams.pending.pending_block import id_of
 from penstock.storage.streams.segment import Segment
 from penstock.storage.streams.stream import Stream
 
@@ -73,12 +73,12 @@ def drop_references_below(group: Group, limit: StreamId) -> list[StreamId]:
     O(slots of a block) where there are none; else O(log b) for each.
     """
     dropped: list[StreamId] = []
-    if not group.pending or id_of(group.first()) >= limit:
+    if not group.pel.count or id_of(group.pel.by_id.first()) >= limit:
         return dropped
-    for pending_slot in group.walk(ZERO):
+    for pending_slot in group.pel.by_id.walk(ZERO):
         if id_of(pending_slot) >= limit:
             break
         dropped.append(id_of(pending_slot))
     for entry_id in dropped:
-        group.acknowledge(*halves(entry_id))
+        group.pel.acknowledge(*halves(entry_id))
     return dropped

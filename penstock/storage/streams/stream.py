@@ -25,7 +25,7 @@ class Stream:
 
     Invariants: all `segments` have live entries and ascend, `firsts` has their first ids; `nodes` ascend and cover all
     of them; `length` counts the live entries; no live entry is above `last_id`; no slot of a group's blocks is above
-    `last_id` (such pending entries are rewound pending entries, see group.py).
+    `last_id` (such pending entries are rewound pending entries, see pending_index.py).
 
     In the costs, s is the number of segments, m of nodes, g of groups, b of pending blocks in a group.
     """
@@ -116,7 +116,7 @@ class Stream:
         self.entries_added += 1
         if self.rewound:
             for group in self.groups.values():
-                group.revive(self.last_id, segment, len(segment) - 1)
+                group.pel.revive(self.last_id, segment, len(segment) - 1)
         if segment.is_full():
             self._seal(segment)
 
@@ -304,12 +304,12 @@ class Stream:
         """Whether some group still needs an id: it has not read that far, or the id is pending there. O(g log b)."""
         ms, seq = halves(entry_id)
         groups = self.groups.values()
-        return any(not group.has_reached(ms, seq) or group.find(entry_id) is not None for group in groups)
+        return any(not group.has_reached(ms, seq) or group.pel.by_id.find(entry_id) is not None for group in groups)
 
     def drop_references(self, entry_id: StreamId) -> int:
         """Remove an id from every group's pending list; returns in how many it was. O(g log b)."""
         ms, seq = halves(entry_id)
-        return sum([group.acknowledge(ms, seq) for group in self.groups.values()])
+        return sum([group.pel.acknowledge(ms, seq) for group in self.groups.values()])
 
     # -- trimming ---------------------------------------------------------------------------------------------------
 
@@ -445,8 +445,8 @@ class Stream:
         """
         if last_id < self.last_id:
             for group in self.groups.values():
-                group.rewind_above(last_id)
-                self.rewound = self.rewound or bool(group.rewound)
+                group.pel.rewind_above(last_id)
+                self.rewound = self.rewound or bool(group.pel.by_id.rewound)
             if self.segments and not self.segments[-1].sealed:
                 self._seal(self.segments[-1])
         self.last_id = last_id
@@ -595,5 +595,5 @@ class Stream:
         assert not live or live[-1] <= self.last_id
         for group in self.groups.values():
             group.check()
-            for block in group.blocks:
+            for block in group.pel.by_id.all_blocks.blocks:
                 assert all(block.id_at(slot) <= self.last_id for slot in range(len(block.owners)) if block.owners[slot])

@@ -234,7 +234,7 @@ class StreamBuilder:
         self._fill_in(group, loaded, consumers)
         for place in loaded.released:
             segment, slot = self._slot_of(int.from_bytes(loaded.ids[place], "big"))
-            group.force_released(segment, slot, loaded.counts[place])
+            group.pel.force_released(segment, slot, loaded.counts[place])
         return group
 
     def _fill_in(self, group: Group, loaded: LoadedGroup, consumers: list[Consumer]) -> None:
@@ -258,8 +258,8 @@ class StreamBuilder:
                 stop += 1
                 continue
             if segment is not None:
-                group.force_run(segment, start, stop, consumers[owners[first] - 1], times[first], counts[first])
+                group.pel.force(segment, start, stop, consumers[owners[first] - 1], times[first], counts[first])
             segment, start = self._slot_of(entry_id)
             stop, first = start + 1, place
         if segment is not None:
-            group.force_run(segment, start, stop, consumers[owners[first] - 1], times[first], counts[first])
+            group.pel.force(segment, start, stop, consumers[owners[first] - 1], times[first], counts[first])

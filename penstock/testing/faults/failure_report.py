@@ -32,5 +32,5 @@ def _line(index: int, key: bytes, stream: Stream, name: bytes) -> str:
     lag = stream.lag(group)
     return (
         f"db{index} {key.decode(errors='replace')} {name.decode(errors='replace')}: length {stream.length},"
-        f" lag {'unknown' if lag is None else lag}, pending {group.pending} ({consumers or 'no consumers'})"
+        f" lag {'unknown' if lag is None else lag}, pending {group.pel.count} ({consumers or 'no consumers'})"
     )

@@ -132,7 +132,7 @@ def xackdel(ctx: Context, args: list[bytes]) -> bytes:
 def _take(stream: Stream, group: Group, entry_id: StreamId, references: int) -> bytes:
     """Acknowledge one entry, and delete it unless some group still needs it: what XACKDEL answers. O(g log b)."""
     ms, seq = halves(entry_id)
-    if not group.acknowledge(ms, seq):
+    if not group.pel.acknowledge(ms, seq):
         return ABSENT
     if references == ACKNOWLEDGED and stream.is_referenced(entry_id):
         return REFERENCED
@@ -144,7 +144,7 @@ def _take(stream: Stream, group: Group, entry_id: StreamId, references: int) -> 
 
 def _take_all(stream: Stream, group: Group, wanted: IdColumns) -> list[bytes]:
     """As `_take` with KEEPREF for each id, in runs of neighbours. Costs as `acknowledge_all` and `delete_all`."""
-    was_pending = group.acknowledge_all(wanted)
+    was_pending = group.pel.acknowledge_all(wanted)
     if was_pending.count(1) == len(wanted):
         delete_all(stream, wanted)
         return [DELETED] * len(wanted)

@@ -10,7 +10,6 @@ from penstock.native.build import IS_COMPILED
 from penstock.native.columns import little_endian
 from penstock.protocol import reply
 from penstock.storage.streams.ids import LONGEST_PLAIN, MAX, StreamId, decimal
-from penstock.storage.streams.pending.block_list import BlockList
 from penstock.storage.streams.pending.consumer import Consumer
 from penstock.storage.streams.pending.group import Group
 from penstock.storage.streams.pending.pending_block import NOT_PENDING, RELEASED, PendingBlock
@@ -63,7 +62,7 @@ class PendingRows:
     def owner_word(self, owner: int) -> bytes:
         """The bytes between an id and the delivery time: the end of the line and an owner's name, if shown."""
         if owner != self._named and self.shows_owners:
-            self._named, self._owner_word = owner, LINE_END + reply.bulk(self.group.name_of(owner))
+            self._named, self._owner_word = owner, LINE_END + reply.bulk(self.group.pel.name_of(owner))
         return self._owner_word
 
     def shown_ms(self, owner: int, time_ms: int) -> int:
@@ -83,14 +82,14 @@ class PendingRows:
         While there are rewound pending entries, all entries from `start` on are visited.
         """
         owner = ANYBODY if consumer is None else consumer.number
-        if self.group.rewound:
-            for block, slot in self.group.walk(start):
+        if self.group.pel.by_id.rewound:
+            for block, slot in self.group.pel.by_id.walk(start):
                 if self.left <= 0 or block.id_at(slot) > self.end_id:
                     return
                 if owner in (ANYBODY, block.owners[slot]):
                     self._add(block, block.owners[slot], slot)
             return
-        visited: BlockList = self.group if consumer is None else consumer.owned_blocks
+        visited = self.group.pel.by_id.all_blocks if consumer is None else consumer.owned_blocks
         blocks, is_bounded = visited.blocks, self.end_id != MAX
         is_one_each = consumer is not None and consumer.owns_one_each()
         index = visited.index_from(start)

@@ -14,8 +14,7 @@ from penstock.protocol import reply
 from penstock.storage.policies.group_policy import GroupPolicy
 from penstock.storage.streams.ids import StreamId
 from penstock.storage.streams.pending.group import Group
-from penstock.storage.streams.pending.pending_block import COUNT_DOWN, KEEP_COUNT, MAX_COUNT
-from penstock.storage.streams.pending.pending_list import PendingRun
+from penstock.storage.streams.pending.pending_block import COUNT_DOWN, KEEP_COUNT, MAX_COUNT, PendingRun
 from penstock.storage.streams.stream import Stream
 
 MOST_IDS: Final = 2**31 - 1
@@ -40,9 +39,9 @@ def xack(ctx: Context, args: list[bytes]) -> bytes:
         return reply.ZERO  # Redis does not check the ids in this case
     if len(args) == 4:
         ms, seq = stream_arguments.id_halves(args[3])
-        acknowledged = int(group.acknowledge(ms, seq))
+        acknowledged = int(group.pel.acknowledge(ms, seq))
     else:
-        acknowledged = group.acknowledge_all(stream_arguments.id_columns(args[3:])).count(1)
+        acknowledged = group.pel.acknowledge_all(stream_arguments.id_columns(args[3:])).count(1)
     if acknowledged:
         ctx.dirty += acknowledged
         ctx.log_request(args)
@@ -96,7 +95,7 @@ def nack(ctx: Context, args: list[bytes], may_delay: bool) -> bytes:
     may_die = policy is not None and policy.settings.dead_letter is not None and mode != b"SILENT"
     count = at = 0
     while at < len(wanted):
-        run = group.pending_run(wanted, at)
+        run = group.pel.by_id.pending_run(wanted, at)
         if policy is not None and may_die and run is not None:
             run = (run[0], run[1], run[1] + 1)
             if _bury(ctx, key, stream, group, policy, run, count_change):
@@ -112,7 +111,7 @@ def nack(ctx: Context, args: list[bytes], may_delay: bool) -> bytes:
         ):
             pass  # the log's line before this one released them; their order stays
         elif run is not None:
-            group.release(run, count_change)
+            group.pel.release(run, count_change)
         elif options.force and wanted.id_at(at) not in buried:
             run = _force(stream, group, wanted.id_at(at), max(count_change, 0))
             if policy is not None and may_die and run is not None and mode == b"FATAL":
@@ -189,7 +188,7 @@ def _not_negative(option: bytes, word: bytes) -> int:
 
 
 def _count_change(mode: bytes, retry_count: int) -> int:
-    """How the delivery counts change (see Group.release).
+    """How the delivery counts change (see PendingList.release).
 
     SILENT: the delivery is not counted; FAIL: it stays counted; FATAL: the count becomes the maximum.
     """
@@ -203,4 +202,4 @@ def _count_change(mode: bytes, retry_count: int) -> int:
 def _force(stream: Stream, group: Group, entry_id: StreamId, count: int) -> PendingRun | None:
     """FORCE: release a live entry that is not pending; None if there is no such entry."""
     found = stream.find(entry_id)
-    return None if found is None else group.force_released(*found, count)
+    return None if found is None else group.pel.force_released(*found, count)

@@ -49,7 +49,7 @@ def acknowledge_batch(ctx: Context, batch: RequestBatch, replies: list[bytes]) -
         return 0
     if not _go_together(ctx, head[1], stream, group, wanted):
         return 0
-    acknowledged = group.acknowledge_all(wanted)
+    acknowledged = group.pel.acknowledge_all(wanted)
     ctx.statistics.hits += len(words)
     ctx.dirty += acknowledged.count(1)
     if ctx.effects.log is not None and any(acknowledged):

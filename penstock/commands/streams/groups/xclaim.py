@@ -16,8 +16,14 @@ from penstock.storage.streams import ids
 from penstock.storage.streams.ids import IdColumns, StreamId
 from penstock.storage.streams.pending.consumer import Consumer
 from penstock.storage.streams.pending.group import Group
-from penstock.storage.streams.pending.pending_block import COUNT_UP, KEEP_COUNT, RELEASED
-from penstock.storage.streams.pending.pending_list import PendingRun, PendingSlot, total_of
+from penstock.storage.streams.pending.pending_block import (
+    COUNT_UP,
+    KEEP_COUNT,
+    RELEASED,
+    PendingRun,
+    PendingSlot,
+    total_of,
+)
 from penstock.storage.streams.segment import Segment
 from penstock.storage.streams.stream import Stream
 
@@ -149,9 +155,9 @@ def xclaim(ctx: Context, args: list[bytes]) -> bytes:
     while at < len(wanted):
         # An id may be repeated: its first claim must be carried out before the second is checked.
         if handed_over < len(claimed) and wanted.id_at(at) <= wanted.id_at(at - 1):
-            group.give_all(claimed[handed_over:], consumer, options.delivered_ms, count_change)
+            group.pel.give_all(claimed[handed_over:], consumer, options.delivered_ms, count_change)
             handed_over = len(claimed)
-        run = group.pending_run(wanted, at)
+        run = group.pel.by_id.pending_run(wanted, at)
         if policy is not None and run is not None:
             run = (run[0], run[1], run[1] + 1)
             if _is_dead(policy, (run[0], run[1]), options.min_idle_ms, ctx.now_ms):
@@ -166,15 +172,14 @@ def xclaim(ctx: Context, args: list[bytes]) -> bytes:
         if run is None:
             found = stream.find(wanted.id_at(at - 1)) if options.force else None
             if found is not None:
-                group.give_all(claimed[handed_over:], consumer, options.delivered_ms, count_change)
-                block, slot = _force(group, found, consumer, options)
-                claimed.append((block, slot, slot + 1))
+                group.pel.give_all(claimed[handed_over:], consumer, options.delivered_ms, count_change)
+                claimed.append(_force(group, found, consumer, options))
                 handed_over = len(claimed)
         elif not run[0].segment.is_live(run[1]):
             _drop_deleted_pending(ctx, key, group, (run[0], run[1]))
         elif _has_idled((run[0], run[1]), options.min_idle_ms, ctx.now_ms):
             claimed.append((run[0], run[1], run[1] + 1))
-    group.give_all(claimed[handed_over:], consumer, options.delivered_ms, count_change)
+    group.pel.give_all(claimed[handed_over:], consumer, options.delivered_ms, count_change)
     if claimed:
         consumer.active_ms = ctx.now_ms
         ctx.dirty += total_of(claimed)
@@ -196,18 +201,19 @@ def _is_dead(policy: GroupPolicy, found: PendingSlot, min_idle_ms: int, now_ms: 
     return dead_letters.is_due(policy, found) and _has_idled(found, min_idle_ms, now_ms)
 
 
-def _force(group: Group, found: tuple[Segment, int], consumer: Consumer, options: ClaimArguments) -> PendingSlot:
+def _force(group: Group, found: tuple[Segment, int], consumer: Consumer, options: ClaimArguments) -> PendingRun:
     """FORCE: make a live entry pending that is not; its delivery count starts at 1, to which a claim adds one."""
     if options.retry_count >= 0:
         count = options.retry_count
     else:
         count = 1 if options.just_ids else 2
-    return group.force(*found, consumer, options.delivered_ms, count)
+    segment, slot = found
+    return group.pel.force(segment, slot, slot + 1, consumer, options.delivered_ms, count)
 
 
 def _drop_deleted_pending(ctx: Context, key: bytes, group: Group, pending_slot: PendingSlot) -> None:
     group_effects.log_deleted_pending(ctx, key, group, pending_slot)
-    group.forget(*pending_slot)
+    group.pel.forget(*pending_slot)
     ctx.dirty += 1
 
 
@@ -262,7 +268,7 @@ def xautoclaim(ctx: Context, args: list[bytes]) -> bytes:
     policy = leases.kept_policy(ctx, group)
     order = None if policy is None or value is None else keys.order_of(value, group, policy)
     dead: list[PendingSlot] = []
-    for block, slot, stop in group.walk_runs(start):
+    for block, slot, stop in group.pel.by_id.walk_runs(start):
         together = True  # becomes False if not all entries of the run may be claimed
         while slot < stop and left and scans_left:
             count = min(stop - slot, left, scans_left)
@@ -290,7 +296,7 @@ def xautoclaim(ctx: Context, args: list[bytes]) -> bytes:
         if slot < stop:
             cursor = block.id_at(slot)
             break
-    group.give_all(claimed, consumer, ctx.now_ms, KEEP_COUNT if just_ids else COUNT_UP)
+    group.pel.give_all(claimed, consumer, ctx.now_ms, KEEP_COUNT if just_ids else COUNT_UP)
     if claimed:
         consumer.active_ms = ctx.now_ms
         ctx.dirty += total_of(claimed)

@@ -130,8 +130,8 @@ def _full_group(ctx: Context, stream: Stream, group: Group, max_count: int) -> b
     fields.add(b"last-delivered-id", reply.bulk(ids.text(group.last_id)))
     fields.add(b"entries-read", _entries_read(ctx, group))
     fields.add(b"lag", _known(ctx, stream.lag(group)))
-    fields.add_number(b"pel-count", group.pending)
-    fields.add_number(b"nacked-count", group.released)
+    fields.add_number(b"pel-count", group.pel.count)
+    fields.add_number(b"nacked-count", group.pel.order.released)
     fields.add(b"pending", pending.as_array())
     fields.add(b"consumers", reply.array(consumers))
     fields.add_all(policy_fields.of_group(ctx, stream, group))
@@ -167,7 +167,7 @@ def xinfo_groups(ctx: Context, args: list[bytes]) -> bytes:
             [
                 (b"name", reply.bulk(group.name)),
                 (b"consumers", reply.integer(len(group.consumers))),
-                (b"pending", reply.integer(group.pending)),
+                (b"pending", reply.integer(group.pel.count)),
                 (b"last-delivered-id", reply.bulk(ids.text(group.last_id))),
                 (b"entries-read", _entries_read(ctx, group)),
                 (b"lag", _known(ctx, stream.lag(group))),

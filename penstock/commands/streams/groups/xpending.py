@@ -77,7 +77,7 @@ def _group(ctx: Context, args: list[bytes]) -> Group:
 def _summary(ctx: Context, group: Group) -> bytes:
     """[total, smallest id, largest id, [[consumer, count as text], ...]]."""
     null = reply.null(ctx.resp3)
-    if not group.pending:
+    if not group.pel.count:
         return reply.array([reply.ZERO, null, null, reply.null_array(ctx.resp3)])
     owners = 0
     rows = BytesWriter()
@@ -87,11 +87,11 @@ def _summary(ctx: Context, group: Group) -> bytes:
             rows.write(OWNER_ROW)
             reply.write_word(rows, consumer.name)
             reply.write_word(rows, ids.decimal(consumer.pending))
-    first, first_slot = group.first()
-    last, last_slot = group.last()
+    first, first_slot = group.pel.by_id.first()
+    last, last_slot = group.pel.by_id.last()
     answer = BytesWriter()
     answer.write(SUMMARY)
-    answer.write(reply.integer(group.pending))
+    answer.write(reply.integer(group.pel.count))
     reply.write_word(answer, first.id_text(first_slot))
     reply.write_word(answer, last.id_text(last_slot))
     answer.write(reply.array_header(owners))

@@ -82,7 +82,7 @@ def hand_out(ctx: Context, target: ReadTarget, consumer: Consumer, runs: list[Se
         group_effects.log_new(ctx, target.key, group, consumer.name, runs)
     target.stream.advance_group(group, runs)
     if not no_ack:
-        group.deliver(runs, consumer, ctx.now_ms)
+        group.pel.deliver(runs, consumer, ctx.now_ms)
         consumer.active_ms = ctx.now_ms
         if group.policy is not None:
             settling.delivered(ctx, target.key, target.stream, group, ctx.now_ms)

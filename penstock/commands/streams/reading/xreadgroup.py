@@ -17,9 +17,9 @@ from penstock.engine.waiting.blocked_request import BlockedRequest
 from penstock.errors import ReplyError
 from penstock.protocol import entries, reply
 from penstock.storage.streams import ids
+from penstock.storage.streams.pending import claim_walk
 from penstock.storage.streams.pending.consumer import Consumer
-from penstock.storage.streams.pending.pending_block import COUNT_UP
-from penstock.storage.streams.pending.pending_list import NONE_LIVE, PendingRun, PendingSlot, in_runs
+from penstock.storage.streams.pending.pending_block import COUNT_UP, PendingRun, PendingSlot, in_runs
 from penstock.storage.streams.stream import Stream
 
 POLL_MS: Final = 100  # if nothing is pending, a blocked CLAIM reader looks again after this time
@@ -149,7 +149,7 @@ def _history(ctx: Context, target: ReadTarget, consumer: Consumer, max_count: in
     taken: list[PendingRun] = []
     policy = leases.kept_policy(ctx, target.group)
     dead: list[PendingSlot] = []
-    for run in target.group.owned(consumer, target.after + 1, max_count):
+    for run in target.group.pel.owned(consumer, target.after + 1, max_count):
         block, start, stop = run
         if policy is None and not budget.is_sized and block.segment.is_live_run(start, stop):
             parts.append(block.segment.entries(start, stop))
@@ -169,7 +169,7 @@ def _history(ctx: Context, target: ReadTarget, consumer: Consumer, max_count: in
             if block.segment.is_live(slot):
                 live.append((block, slot))
         taken += in_runs(live)
-    target.group.give_again(taken, consumer, ctx.now_ms)
+    target.group.pel.give_again(taken, consumer, ctx.now_ms)
     if policy is not None and dead:
         dead_letters.bury_all(ctx, target.key, target.stream, target.group, policy, dead)
         settling.buried(ctx, target.key, target.stream, target.group)
@@ -206,7 +206,7 @@ def _claim_and_read(
     group = target.group
     parts: list[bytes] = []
     claimed: list[PendingSlot] = []
-    for block, slot in group.claimable(options.claim_ms, ctx.now_ms, max_count):
+    for block, slot in claim_walk.claimable(group.pel.order, options.claim_ms, ctx.now_ms, max_count):
         idle_ms = max(ctx.now_ms - block.times[slot], 0)
         shown = entries.with_delivery(block.segment.entry(slot), idle_ms, block.counts[slot])
         if not budget.take(shown):
@@ -214,7 +214,7 @@ def _claim_and_read(
         parts.append(shown)
         claimed.append((block, slot))
     claimed_runs = in_runs(claimed)
-    group.give_all(claimed_runs, consumer, ctx.now_ms, COUNT_UP)
+    group.pel.give_all(claimed_runs, consumer, ctx.now_ms, COUNT_UP)
     if claimed:
         consumer.active_ms = ctx.now_ms
         ctx.dirty += len(claimed)
@@ -257,9 +257,9 @@ def _next_claim_ms(target: ReadTarget, min_idle_ms: int, now_ms: int) -> int:
     """When a pending entry of the group will be idle for min_idle_ms, as far as is known now."""
     policy = target.group.policy
     if policy is None:
-        oldest_ms = target.group.oldest_live_ms()
+        oldest_ms = claim_walk.oldest_live_ms(target.group.pel.order)
     else:  # the end of a hold is waited for with the group
         oldest_ms = leases.oldest_claimable_ms(target.stream, target.group, policy, now_ms)
-    if oldest_ms == NONE_LIVE:
+    if oldest_ms == claim_walk.NONE_LIVE:
         oldest_ms = now_ms  # an entry delivered later is found when the request is tried again
     return max(oldest_ms + min_idle_ms, now_ms + (POLL_MS if oldest_ms == now_ms else 0)) + 1

@@ -5,31 +5,32 @@ A walk begins before its first entry. `advance` goes to the next one and says wh
 frames and tuples of three generators that are merged cost more than the rest of a claim.
 """
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from typing import Final
 
-from penstock.storage.streams.pending.delivery_order import FROM_ID_ORDER, ArrivalQueue
+from penstock.storage.streams.pending.delivery_order import FROM_ID_ORDER, ArrivalQueue, DeliveryOrder
 from penstock.storage.streams.pending.pending_block import (
     FIRST_NUMBER,
     IN_ID_ORDER,
     NOT_PENDING,
     RELEASED,
     PendingBlock,
+    PendingSlot,
 )
 from penstock.storage.streams.segment import MOST_SLOTS
 
-if TYPE_CHECKING:
-    from penstock.storage.streams.pending.pending_list import PendingList
+NONE_LIVE: Final = -1  # in place of a delivery time
 
 
 class EntryWalk:
     """One source of entries. `rank` is its rank among entries with one delivery time (see delivery_order.py)."""
 
-    __slots__ = ("block", "pending", "rank", "slot", "time_ms")
+    __slots__ = ("block", "order", "rank", "slot", "time_ms")
 
     block: PendingBlock  # not set before `advance`
 
-    def __init__(self, pending: "PendingList", rank: int) -> None:
-        self.pending = pending
+    def __init__(self, order: DeliveryOrder, rank: int) -> None:
+        self.order = order
         self.rank = rank
         self.slot = 0
         self.time_ms = 0
@@ -54,15 +55,15 @@ class IdWalk(EntryWalk):
 
     __slots__ = ("_index", "_is_noted", "_next_slot")
 
-    def __init__(self, pending: "PendingList") -> None:
-        super().__init__(pending, 0)
-        start = pending.order.claimable_from
-        self._index = pending.index_from(start)
-        self._next_slot = pending.blocks[self._index].slot_from(start) if pending.blocks else 0
+    def __init__(self, order: DeliveryOrder) -> None:
+        super().__init__(order, 0)
+        start, all_blocks = order.claimable_from, order.by_id.all_blocks
+        self._index = all_blocks.index_from(start)
+        self._next_slot = all_blocks.blocks[self._index].slot_from(start) if all_blocks.blocks else 0
         self._is_noted = False
 
     def advance(self) -> bool:
-        blocks = self.pending.blocks
+        blocks = self.order.by_id.all_blocks.blocks
         while self._index < len(blocks):
             block = blocks[self._index]
             owners, places, segment = block.owners, block.places, block.segment
@@ -74,13 +75,12 @@ class IdWalk(EntryWalk):
                     self._next_slot = slot + 1
                     if not self._is_noted:
                         self._is_noted = True
-                        self.pending.order.claimable_from = block.id_at(slot)
+                        self.order.claimable_from = block.id_at(slot)
                     return True
             self._index += 1
             self._next_slot = 0
         if not self._is_noted:
-            order = self.pending.order
-            order.claimable_from = max(order.claimable_from, order.id_order_end + 1)
+            self.order.claimable_from = max(self.order.claimable_from, self.order.id_order_end + 1)
         return False
 
 
@@ -93,8 +93,8 @@ class QueueWalk(EntryWalk):
 
     __slots__ = ("_arrivals", "_index", "_is_noted", "_run_ahead", "_run_block", "_run_stop", "_takes_released")
 
-    def __init__(self, pending: "PendingList", arrivals: ArrivalQueue, released: bool) -> None:
-        super().__init__(pending, 1)
+    def __init__(self, order: DeliveryOrder, arrivals: ArrivalQueue, released: bool) -> None:
+        super().__init__(order, 1)
         self._arrivals = arrivals
         self._takes_released = released
         self._index = arrivals.claimable_from
@@ -111,7 +111,7 @@ class QueueWalk(EntryWalk):
             if index >= self._run_stop:
                 # often no entry but the first is wanted, to be compared with another walk's
                 most = MOST_SLOTS if self._run_stop else 1
-                length, self._run_block, slot = self.pending.cells_at(arrivals, index, most)
+                length, self._run_block, slot = self.order.by_id.slots_of(arrivals.ms, arrivals.seq, index, most)
                 self._run_stop = index + length
                 self._run_ahead = index - slot
             self._index += 1
@@ -139,23 +139,20 @@ class OutOfOrderWalk(EntryWalk):
 
     __slots__ = ("_cells", "_index")
 
-    def __init__(self, pending: "PendingList") -> None:
-        super().__init__(pending, 2)
-        self._cells = list(pending.order.out_of_order)
+    def __init__(self, order: DeliveryOrder) -> None:
+        super().__init__(order, 2)
+        self._cells = list(order.out_of_order)
         self._index = 0
 
     def advance(self) -> bool:
-        order = self.pending.order
+        order = self.order
         while self._index < len(self._cells):
             cell = self._cells[self._index]
             self._index += 1
-            time_ms, serial, entry_id = cell
-            pending_slot = self.pending.find(entry_id)
-            assert pending_slot is not None, "a cell is removed together with its slot"
-            block, slot = pending_slot
+            block, slot = order.slot_of(cell)
             if block.segment.is_live(slot):
-                self.block, self.slot, self.time_ms = block, slot, time_ms
-                self.rank = 0 if serial == FROM_ID_ORDER else 2
+                self.block, self.slot, self.time_ms = block, slot, cell[0]
+                self.rank = 0 if cell[1] == FROM_ID_ORDER else 2
                 return True
             order.out_of_order.remove(cell)
             order.deleted_pending.add(cell)
@@ -169,17 +166,16 @@ class TimeWalk:
 
     block: PendingBlock  # not set before `advance`
 
-    def __init__(self, pending: "PendingList") -> None:
+    def __init__(self, order: DeliveryOrder) -> None:
         self.slot = 0
         self.time_ms = 0
         self._current: EntryWalk | None = None
         self._walks: list[EntryWalk] = []  # those with an entry
-        order = pending.order
-        self._begin(IdWalk(pending))
+        self._begin(IdWalk(order))
         if len(order.recent.ms) > order.recent.stale:
-            self._begin(QueueWalk(pending, order.recent, False))
+            self._begin(QueueWalk(order, order.recent, False))
         if order.out_of_order:
-            self._begin(OutOfOrderWalk(pending))
+            self._begin(OutOfOrderWalk(order))
 
     def _begin(self, walk: EntryWalk) -> None:
         if walk.advance():
@@ -200,3 +196,47 @@ class TimeWalk:
         self._current = next_walk
         self.block, self.slot, self.time_ms = next_walk.block, next_walk.slot, next_walk.time_ms
         return True
+
+
+def claimable(order: DeliveryOrder, min_idle_ms: int, now_ms: int, max_count: int) -> list[PendingSlot]:
+    """What XREADGROUP CLAIM may take, in delivery order: live pending entries idle for at least min_idle_ms.
+
+    A released entry counts as idle since 1970, an entry with a delivery time in the future as idle for ever. Deleted
+    pending entries are skipped and do not count.
+
+    O(slots visited), from the first slot that can be claimed, which is cached; O(k) more for k entries out of order.
+    """
+    found: list[PendingSlot] = []
+    if min_idle_ms <= now_ms and order.released:
+        zone = QueueWalk(order, order.nack_zone, True)
+        while len(found) < max_count and zone.advance():
+            found.append((zone.block, zone.slot))
+    walk = TimeWalk(order)
+    while len(found) < max_count and walk.advance():
+        if 0 <= now_ms - walk.time_ms < min_idle_ms:
+            break
+        found.append((walk.block, walk.slot))
+    return found
+
+
+def oldest_live_ms(order: DeliveryOrder) -> int:
+    """The delivery time of the first live entry in delivery order: 0 if it is released, NONE_LIVE if there is none.
+
+    Costs as `claimable` for one entry.
+    """
+    if order.released and QueueWalk(order, order.nack_zone, True).advance():
+        return 0
+    return oldest_owned_ms(order)
+
+
+def oldest_owned_ms(order: DeliveryOrder) -> int:
+    """As `oldest_live_ms`, for entries that have an owner."""
+    walk = TimeWalk(order)
+    return walk.time_ms if walk.advance() else NONE_LIVE
+
+
+def live_in_time_order(order: DeliveryOrder) -> Iterator[tuple[int, PendingBlock, int]]:
+    """Delivery time, block and slot of the live entries with an owner, in time order."""
+    walk = TimeWalk(order)
+    while walk.advance():
+        yield walk.time_ms, walk.block, walk.slot

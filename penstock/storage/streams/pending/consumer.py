@@ -24,6 +24,12 @@ class Consumer:
         self.pending = 0
         self.owned_blocks = BlockList()
 
+    def copy(self) -> "Consumer":
+        """A copy for a copied group, still without its blocks."""
+        twin = Consumer(self.name, self.number, self.seen_ms)
+        twin.active_ms, twin.pending = self.active_ms, self.pending
+        return twin
+
     def owns_one_each(self) -> bool:
         """Whether it owns one entry in each of its blocks, as a consumer of few entries often does. O(1)."""
         return self.pending == len(self.owned_blocks.blocks)

@@ -11,9 +11,8 @@ from operator import itemgetter
 from typing import Final, TypeAlias
 
 from penstock.storage.streams.ids import StreamId
-from penstock.storage.streams.pending.delivery_order import OUT_OF_ORDER
+from penstock.storage.streams.pending.delivery_order import OUT_OF_ORDER, DeliveryOrder
 from penstock.storage.streams.pending.pending_block import FIRST_NUMBER, IN_ID_ORDER, PendingBlock
-from penstock.storage.streams.pending.pending_list import PendingList
 
 Cell: TypeAlias = tuple[int, int, int]  # where an entry stands: time, rank of the source, position there
 TimedSlot: TypeAlias = tuple[int, int, int, PendingBlock, int]  # a cell; then block, slot
@@ -29,9 +28,9 @@ def end_of(time_ms: int) -> Cell:
     return time_ms, OTHERS, LAST_POSITION
 
 
-def cell_of(pending: PendingList, entry_id: StreamId, time_ms: int) -> Cell | None:
+def cell_of(order: DeliveryOrder, entry_id: StreamId, time_ms: int) -> Cell | None:
     """Where an owned entry that was delivered at a time stands; None if it does not any more. O(log b)."""
-    found = pending.find(entry_id)
+    found = order.by_id.find(entry_id)
     if found is None:
         return None
     block, slot = found
@@ -42,15 +41,14 @@ def cell_of(pending: PendingList, entry_id: StreamId, time_ms: int) -> Cell | No
         return time_ms, BY_ID, entry_id
     if place >= OUT_OF_ORDER:
         return time_ms, OTHERS, _position(place ^ OUT_OF_ORDER, entry_id)
-    return time_ms, RECENT, place - pending.order.recent.base
+    return time_ms, RECENT, place - order.recent.base
 
 
-def owned_after(pending: PendingList, after: Cell, from_id: StreamId) -> Iterator[TimedSlot]:
+def owned_after(order: DeliveryOrder, after: Cell, from_id: StreamId) -> Iterator[TimedSlot]:
     """Entries with an owner that stand behind a cell. Those in id order must have ids from `from_id` on.
 
     Nothing may change while walking. O(log n), then O(1) amortized for each entry.
     """
-    order = pending.order
     time_ms, rank, position = after
     if rank == BY_ID:
         from_id = max(from_id, position + 1)
@@ -60,16 +58,16 @@ def owned_after(pending: PendingList, after: Cell, from_id: StreamId) -> Iterato
     serial, entry_id = divmod(position + 1, 1 << 128) if rank == OTHERS else (0, 0)
     beginning = (time_ms, serial, entry_id)
     return merge(
-        _in_id_order(pending, time_ms if rank == BY_ID else time_ms + 1, from_id),
-        _recent(pending, first_recent),
-        _by_cell(pending, order.out_of_order.irange(beginning)),
-        _by_cell(pending, order.deleted_pending.irange(beginning)),
+        _in_id_order(order, time_ms if rank == BY_ID else time_ms + 1, from_id),
+        _recent(order, first_recent),
+        _by_cell(order, order.out_of_order.irange(beginning)),
+        _by_cell(order, order.deleted_pending.irange(beginning)),
         key=itemgetter(0, 1, 2),
     )
 
 
-def _in_id_order(pending: PendingList, from_ms: int, from_id: StreamId) -> Iterator[TimedSlot]:
-    for block in pending.blocks_from(from_id):
+def _in_id_order(order: DeliveryOrder, from_ms: int, from_id: StreamId) -> Iterator[TimedSlot]:
+    for block in order.by_id.all_blocks.blocks_from(from_id):
         owners, times = block.owners, block.times
         first = block.segment.lower_bound(from_id) if block.first_id < from_id else 0
         for slot in range(first, len(owners)):
@@ -77,17 +75,15 @@ def _in_id_order(pending: PendingList, from_ms: int, from_id: StreamId) -> Itera
                 yield times[slot], BY_ID, block.id_at(slot), block, slot
 
 
-def _recent(pending: PendingList, first: int) -> Iterator[TimedSlot]:
-    for index, block, start, stop in pending.recent_runs(first):
+def _recent(order: DeliveryOrder, first: int) -> Iterator[TimedSlot]:
+    for index, block, start, stop in order.recent_runs(first):
         for slot in range(start, stop):
             yield block.times[slot], RECENT, index + slot - start, block, slot
 
 
-def _by_cell(pending: PendingList, cells: Iterable[tuple[int, int, StreamId]]) -> Iterator[TimedSlot]:
-    for time_ms, serial, entry_id in cells:
-        found = pending.find(entry_id)
-        assert found is not None, "a queued id is pending"
-        yield time_ms, OTHERS, _position(serial, entry_id), *found
+def _by_cell(order: DeliveryOrder, cells: Iterable[tuple[int, int, StreamId]]) -> Iterator[TimedSlot]:
+    for cell in cells:
+        yield cell[0], OTHERS, _position(cell[1], cell[2]), *order.slot_of(cell)
 
 
 def _position(serial: int, entry_id: StreamId) -> int:

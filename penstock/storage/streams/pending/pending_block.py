@@ -4,7 +4,7 @@ import sys
 from array import array
 from collections import Counter
 from collections.abc import Iterator
-from typing import Final
+from typing import Final, TypeAlias
 
 from penstock.native import columns
 from penstock.native.build import IS_COMPILED
@@ -358,3 +358,42 @@ def _next_count(count: int, count_change: int) -> int:
     if count_change == KEEP_COUNT:
         return count
     return count + 1 if count < USUAL_COUNT else min(count + 1, MAX_COUNT)
+
+
+PendingSlot: TypeAlias = tuple[PendingBlock, int]  # a pending entry: its block and slot
+PendingRun: TypeAlias = tuple[PendingBlock, int, int]  # several: the pending slots [start, stop) of a block
+
+
+def in_runs(taken: list[PendingSlot]) -> list[PendingRun]:
+    """Pending entries in runs: consecutive slots of one block are joined. The order stays. O(entries)."""
+    runs: list[PendingRun] = []
+    last: PendingBlock | None = None
+    start = stop = 0
+    for block, slot in taken:
+        if block is last and slot == stop:
+            stop += 1
+            continue
+        if last is not None:
+            runs.append((last, start, stop))
+        last, start, stop = block, slot, slot + 1
+    if last is not None:
+        runs.append((last, start, stop))
+    return runs
+
+
+def total_of(runs: list[PendingRun]) -> int:
+    """The number of pending entries in runs. O(runs)."""
+    total = 0
+    for _, start, stop in runs:
+        total += stop - start
+    return total
+
+
+def each_of(runs: list[PendingRun]) -> list[PendingSlot]:
+    """The pending entries of runs, one by one. O(entries)."""
+    return [(block, slot) for block, start, stop in runs for slot in range(start, stop)]
+
+
+def id_of(pending_slot: PendingSlot) -> StreamId:
+    """The id of a pending entry. O(1)."""
+    return pending_slot[0].id_at(pending_slot[1])

@@ -1,356 +1,433 @@
-"""The pending entries list (PEL) of a group: blocks parallel to the segments, walked by id or in time order."""
+"""The pending entries list (PEL) of a group: what was delivered and is not acknowledged, and what becomes of it."""
 
-from bisect import bisect_right
-from collections.abc import Iterator
-from heapq import merge
-from operator import itemgetter
-from typing import Final, TypeAlias
+from array import array
+from typing import TYPE_CHECKING
 
-from sortedcontainers import SortedDict
-
-from penstock.native.columns import common_length, counts_up
-from penstock.storage.streams.ids import HALF, IdColumns, StreamId
-from penstock.storage.streams.pending.block_list import BlockList
-from penstock.storage.streams.pending.claim_walk import QueueWalk, TimeWalk
-from penstock.storage.streams.pending.delivery_order import FROM_ID_ORDER, ArrivalQueue, DeliveryOrder
+from penstock.native.columns import WIDE
+from penstock.storage.policies.group_policy import GroupPolicy
+from penstock.storage.streams.ids import IdColumns, StreamId
+from penstock.storage.streams.pending import claim_walk
+from penstock.storage.streams.pending.block_list import memory_of_blocks
+from penstock.storage.streams.pending.consumer import Consumer
+from penstock.storage.streams.pending.delivery_order import DeliveryOrder
+from penstock.storage.streams.pending.delivery_walk import in_time_order
 from penstock.storage.streams.pending.pending_block import (
+    COUNT_UP,
     FIRST_NUMBER,
-    IN_ID_ORDER,
     NOT_PENDING,
     RELEASED,
     PendingBlock,
+    PendingRun,
+    PendingSlot,
+    each_of,
+    id_of,
 )
-from penstock.storage.streams.segment import MOST_SLOTS
+from penstock.storage.streams.pending.pending_index import PendingIndex
+from penstock.storage.streams.segment import deleted_entry
 
-PendingSlot: TypeAlias = tuple[PendingBlock, int]  # a pending entry: its block and slot
-PendingRun: TypeAlias = tuple[PendingBlock, int, int]  # several: the pending slots [start, stop) of a block
-
-NONE_LIVE: Final = -1  # in place of a delivery time
+if TYPE_CHECKING:
+    from penstock.storage.streams.segment import Segment, SegmentRun
 
 
-class PendingList(BlockList):
-    """All pending entries of a group, in blocks.
+class PendingList:
+    """Pending entries: `by_id` says where they are, `order` in which order they were delivered or released.
 
-    An entry is found by one bisect for the block and one for the slot, whether the entry is live or deleted. After
-    XSETID lowered the stream's last id, the pending entries above it are *rewound pending entries*: each in a block of
-    its own, in `rewound`, until its id is appended again.
+    `policy` follows what changes hands or goes.
 
-    Invariants: every block has pending slots; rewound pending entries are deleted pending entries; `pending` and
-    `released` count slots in all blocks and in `rewound`; every entry with an owner has a place in `order`, and every
-    released entry one in its NACK zone.
+    Invariants: `count` counts the slots of all blocks. `owners[i]` is the consumer that their owner columns call i; its
+    `pending` counts the entries that it owns, its `owned_blocks` are the blocks in which it owns any, those of rewound
+    pending entries left out.
 
-    In the costs, b is the number of blocks. A block has at most 128 slots.
+    In the costs, b is the number of blocks, n of pending entries. A block has at most 128 slots. Changing one entry's
+    place in time order costs O(1), or O(log n) for an entry that is out of order.
     """
 
-    __slots__ = ("_next_block", "_next_slot", "order", "pending", "released", "rewound")
+    __slots__ = ("_free_numbers", "by_id", "count", "order", "owners", "policy", "redeliveries")
 
     def __init__(self) -> None:
-        super().__init__()
-        self.rewound: SortedDict[StreamId, PendingBlock] = SortedDict()
-        self.pending = 0
-        self.released = 0
-        self.order = DeliveryOrder()
-        self._next_block: PendingBlock | None = None  # the slot that is probably acknowledged next
-        self._next_slot = 0
+        self.by_id = PendingIndex()
+        self.order = DeliveryOrder(self.by_id)
+        self.owners: list[Consumer | None] = [None] * FIRST_NUMBER
+        self._free_numbers: list[int] = []
+        self.count = 0
+        self.redeliveries = 0  # deliveries after an entry's first, since the process has the group; not stored
+        self.policy: GroupPolicy | None = None
 
-    # -- finding ----------------------------------------------------------------------------------------------------
+    # -- owners -----------------------------------------------------------------------------------------------------
 
-    def find(self, entry_id: StreamId) -> PendingSlot | None:
-        """The block and slot of a pending id; None if it is not pending. O(log b)."""
-        return self._find(entry_id >> 64, entry_id & HALF)
+    def add_owner(self, name: bytes, now_ms: int) -> Consumer:
+        """Create a consumer with a number of its own. O(1)."""
+        if self._free_numbers:
+            number = self._free_numbers.pop()
+        else:
+            number = len(self.owners)
+            self.owners.append(None)
+        consumer = Consumer(name, number, now_ms)
+        self.owners[number] = consumer
+        return consumer
 
-    def _find(self, ms: int, seq: int) -> PendingSlot | None:
-        """As `find`, for an id in two halves."""
-        found = self._slot_of(ms, seq)
-        return None if found is None or found[0].owners[found[1]] == NOT_PENDING else found
+    def remove_owner(self, consumer: Consumer) -> int:
+        """Remove a consumer and its entries; returns how many those were.
 
-    def _near(self, ms: int, seq: int) -> PendingSlot | None:
-        """As `find`, but first tries the cached slot: the one after the last removal, or the first one delivered."""
-        block, slot = self._next_block, self._next_slot
-        if (
-            block is not None
-            and slot < len(block.owners)
-            and block.owners[slot]
-            and block.segment.seq[slot] == seq
-            and block.segment.ms[slot] == ms
-            and not self.rewound
-        ):
-            return block, slot
-        return self._find(ms, seq)
-
-    def walk(self, start: StreamId) -> Iterator[PendingSlot]:
-        """The pending entries from an id on, ascending by id. They must not change while walking.
-
-        O(log b) for each block, and O(1) for each slot and each rewound pending entry.
+        O(slots of its blocks + rewound pending entries), and O(b) more for each block that it empties.
         """
-        if self.rewound:
-            return merge(self._walk_blocks(start), self._walk_rewound(start), key=id_of)
-        return self._walk_blocks(start)
+        lost = consumer.pending
+        for block in [*consumer.owned_blocks.blocks, *self.by_id.rewound.values()]:
+            for start, stop in block.runs_of(consumer.number, 0, len(block.owners)):
+                self.forget_run(block, start, stop)
+        self.owners[consumer.number] = None
+        self._free_numbers.append(consumer.number)  # no slot has this number any more
+        return lost
 
-    def _walk_blocks(self, start: StreamId) -> Iterator[PendingSlot]:
-        for block in self.blocks_from(start):
-            first = block.slot_from(start)
-            for slot in block.slots(first):
-                yield block, slot
+    def owner_name(self, pending_slot: PendingSlot) -> bytes:
+        """The owner's name; empty for a released entry. O(1)."""
+        return self.name_of(pending_slot[0].owners[pending_slot[1]])
 
-    def _walk_rewound(self, start: StreamId) -> Iterator[PendingSlot]:
-        for entry_id in self.rewound.irange(start):
-            yield self.rewound[entry_id], 0
+    def name_of(self, owner: int) -> bytes:
+        """The name of an owner in a block's column; empty for RELEASED. O(1)."""
+        consumer = self.owners[owner]
+        return b"" if consumer is None else consumer.name
 
-    def walk_runs(self, start: StreamId) -> Iterator[PendingRun]:
-        """As `walk`, in runs of neighbours, which may have several owners. Runs already yielded may change."""
-        if self.rewound:
-            for block, slot in list(self.walk(start)):
-                yield block, slot, slot + 1
-            return
-        for block in self.blocks_from(start):
-            first = block.slot_from(start)
-            for from_slot, to_slot in block.pending_runs(first):
-                yield block, from_slot, to_slot
+    def owned(self, consumer: Consumer, start: StreamId, max_count: int) -> list[PendingRun]:
+        """At most `max_count` of a consumer's pending entries from an id on, ascending.
 
-    def pending_run(self, wanted: IdColumns, at: int) -> PendingRun | None:
-        """The pending entry with the id wanted[at], and the ones after it as far as they have the next wanted ids.
-
-        None if wanted[at] is not pending. O(1) for the cached next slot, else O(log b); then O(length of the run).
+        Visits only blocks in which it owns entries: O(log b + blocks visited + runs returned); and, if there are
+        rewound pending entries, all of them from `start` on.
         """
-        pending_slot = self._near(wanted.ms[at], wanted.seq[at])
-        if pending_slot is None:
-            return None
-        block, start = pending_slot
-        max_count = min(len(wanted.ms) - at, len(block.owners) - start)
-        if max_count == 1:
-            return block, start, start + 1
-        segment = block.segment
-        length = common_length(segment.ms, segment.seq, start, wanted.ms, wanted.seq, at, max_count)
-        return block, start, block.end_of_pending(start, start + length)
+        found: list[PendingRun] = []
+        left = min(consumer.pending, max_count)
+        blocks, number, is_one_each = consumer.owned_blocks.blocks, consumer.number, consumer.owns_one_each()
+        index = consumer.owned_blocks.index_from(start)
+        first = blocks[index].slot_from(start) if index < len(blocks) else 0
+        while left > 0 and index < len(blocks):
+            block = blocks[index]
+            index += 1
+            if is_one_each:
+                slot = block.first_of(number, first)
+                if slot >= 0:
+                    found.append((block, slot, slot + 1))
+                    left -= 1
+            else:
+                for from_slot, to_slot in block.runs_of(number, first, left):
+                    found.append((block, from_slot, to_slot))
+                    left -= to_slot - from_slot
+            first = 0  # further blocks begin behind `start`
+        return self._with_rewound(found, consumer, start, max_count) if self.by_id.rewound else found
 
-    def first(self) -> PendingSlot:
-        """The pending entry with the lowest id; there must be one. O(slots of a block), for r rewound ones O(log r)."""
-        if not self.blocks:
-            return self.rewound.peekitem(0)[1], 0
-        block = self.blocks[0]
-        found = block, block.next_pending(0)
-        return min(found, (self.rewound.peekitem(0)[1], 0), key=id_of) if self.rewound else found
-
-    def last(self) -> PendingSlot:
-        """As `first`, with the highest id. O(slots of a block), for r rewound ones O(log r)."""
-        if not self.blocks:
-            return self.rewound.peekitem(-1)[1], 0
-        block = self.blocks[-1]
-        found = block, block.last_pending()
-        return max(found, (self.rewound.peekitem(-1)[1], 0), key=id_of) if self.rewound else found
-
-    # -- delivery order ---------------------------------------------------------------------------------------------
-
-    def claimable(self, min_idle_ms: int, now_ms: int, max_count: int) -> list[PendingSlot]:
-        """What XREADGROUP CLAIM may take, in delivery order: live pending entries idle for at least min_idle_ms.
-
-        A released entry counts as idle since 1970, an entry with a delivery time in the future as idle for ever.
-        Deleted pending entries are skipped and do not count.
-
-        O(slots visited), from the first slot that can be claimed, which is cached; O(k) more for k entries out of
-        order.
-        """
-        found: list[PendingSlot] = []
-        if min_idle_ms <= now_ms and self.released:
-            zone = QueueWalk(self, self.order.nack_zone, True)
-            while len(found) < max_count and zone.advance():
-                found.append((zone.block, zone.slot))
-        walk = TimeWalk(self)
-        while len(found) < max_count and walk.advance():
-            if 0 <= now_ms - walk.time_ms < min_idle_ms:
-                break
-            found.append((walk.block, walk.slot))
-        return found
-
-    def oldest_live_ms(self) -> int:
-        """The delivery time of the first live entry in delivery order: 0 if it is released, NONE_LIVE if there is none.
-
-        Costs as `claimable` for one entry.
-        """
-        if self.released and QueueWalk(self, self.order.nack_zone, True).advance():
-            return 0
-        return self.oldest_owned_ms()
-
-    def oldest_owned_ms(self) -> int:
-        """As `oldest_live_ms`, for entries that have an owner."""
-        walk = TimeWalk(self)
-        return walk.time_ms if walk.advance() else NONE_LIVE
-
-    def live_in_time_order(self) -> Iterator[tuple[int, PendingBlock, int]]:
-        """Delivery time, block and slot of the live entries with an owner, in time order."""
-        walk = TimeWalk(self)
-        while walk.advance():
-            yield walk.time_ms, walk.block, walk.slot
-
-    def _cells(self, arrivals: ArrivalQueue, start: int, released: bool) -> Iterator[tuple[int, PendingSlot]]:
-        """The valid cells of a queue: index, block and slot. Includes deleted pending entries."""
-        for index, block, from_slot, to_slot in self._cell_runs(arrivals, start, released):
-            for slot in range(from_slot, to_slot):
-                yield index + slot - from_slot, (block, slot)
-
-    def _cell_runs(
-        self, arrivals: ArrivalQueue, start: int, released: bool
-    ) -> Iterator[tuple[int, PendingBlock, int, int]]:
-        """As `_cells`, in runs that are neighbours in the queue and in a block: first index, block, first slot, end."""
-        index = start
-        while index < len(arrivals):
-            length, block, slot = self.cells_at(arrivals, index, MOST_SLOTS)
-            if block is not None:
-                ahead = arrivals.base + index - slot
-                for from_slot, to_slot in _matching_runs(block, slot, slot + length, ahead, released):
-                    yield index + from_slot - slot, block, from_slot, to_slot
-            index += length
-
-    def cells_at(self, arrivals: ArrivalQueue, index: int, most: int) -> tuple[int, PendingBlock | None, int]:
-        """The slots of at most `most` cells of a queue, valid or not, from an index on: how many, block and first slot.
-
-        One cell and no block if no block covers its id. O(cells).
-        """
-        first = self._slot_of(arrivals.ms[index], arrivals.seq[index])
-        if first is None:
-            return 1, None, 0
-        block, slot = first
-        # With rewound pending entries, one id may be in two blocks, so runs cannot be compared by slices.
-        max_count = 1 if self.rewound else min(len(arrivals) - index, len(block.owners) - slot, most)
-        if max_count == 1:
-            return 1, block, slot
-        segment = block.segment
-        length = common_length(segment.ms, segment.seq, slot, arrivals.ms, arrivals.seq, index, max_count)
-        return self._in_block(block, slot, length), block, slot
-
-    def _in_block(self, block: PendingBlock, slot: int, length: int) -> int:
-        """How many of the `length` slots from `slot` on hold ids that a lookup finds in this block.
-
-        After XSETID lowered the last id, the next block may begin at an id below some of this segment's old ids.
-        """
-        following = bisect_right(self.firsts, block.first_id)
-        if following < len(self.firsts) and self.firsts[following] <= block.id_at(slot + length - 1):
-            return block.segment.lower_bound(self.firsts[following]) - slot
-        return length
-
-    def _slot_of(self, ms: int, seq: int) -> PendingSlot | None:
-        """The block and slot of an id, pending or not; None if no block covers it."""
-        entry_id = ms << 64 | seq
-        if self.rewound:
-            rewound_block = self.rewound.get(entry_id)
-            if rewound_block is not None:
-                return rewound_block, 0
-        index = self.index_of(entry_id)
-        if index < 0:
-            return None
-        block = self.blocks[index]
-        slot = block.segment.slot_of(ms, seq)
-        return None if slot < 0 or slot >= len(block.owners) else (block, slot)
-
-    def nack_zone(self) -> list[PendingSlot]:
-        """All released entries in order of release, deleted pending entries included. O(cells of the zone)."""
-        return [pending_slot for _, pending_slot in self._cells(self.order.nack_zone, 0, True)]
-
-    def in_time_order(self) -> list[PendingSlot]:
-        """All entries with an owner, in time order, deleted pending entries included.
-
-        O(slots of all blocks), and O(log b) for each queued entry.
-        """
-        by_id = (
-            (block.times[slot], 0, block.id_at(slot), block, slot)
-            for block, slot in self._walk_blocks(0)
-            if block.owners[slot] >= FIRST_NUMBER and block.place(slot) == IN_ID_ORDER
-        )
-        recent = (
-            (block.times[slot], 1, index, block, slot)
-            for index, (block, slot) in self._cells(self.order.recent, 0, False)
-        )
-        out_of_order = ((*_rank(cell), *self._found(cell[2])) for cell in self.order.out_of_order)
-        deleted_pending = ((*_rank(cell), *self._found(cell[2])) for cell in self.order.deleted_pending)
-        return [
-            (cell[3], cell[4]) for cell in merge(by_id, recent, out_of_order, deleted_pending, key=itemgetter(0, 1, 2))
+    def _with_rewound(
+        self, found: list[PendingRun], consumer: Consumer, start: StreamId, max_count: int
+    ) -> list[PendingRun]:
+        rewound = [
+            (block, slot) for block, slot in self.by_id.walk_rewound(start) if block.owners[0] == consumer.number
         ]
+        merged = sorted(each_of(found) + rewound, key=id_of)[:max_count]
+        return [(block, slot, slot + 1) for block, slot in merged]
 
-    def recent_runs(self, start: int = 0) -> Iterator[tuple[int, PendingBlock, int, int]]:
-        """The entries queued in `recent` from an index on, in order, deleted pending entries included.
+    # -- delivering -------------------------------------------------------------------------------------------------
 
-        As runs of neighbours in a block: index of the first cell, block, first slot, end.
+    def deliver(self, runs: "list[SegmentRun]", consumer: Consumer, now_ms: int) -> None:
+        """New entries (live, ascending) become pending with `consumer`, delivered once, now.
+
+        An entry that is already pending (XGROUP SETID set the group back) changes its owner and starts again with count
+        1. O(1) for each entry; O(log b) for each run, or O(b) if its block must be created between others.
         """
-        return self._cell_runs(self.order.recent, start, False)
+        for segment, start, stop in runs:
+            block = self.by_id.block_of(segment)
+            if block.is_free(start, stop):
+                self._fill(block, start, stop, consumer, now_ms, 1)
+                continue
+            for slot in range(start, stop):
+                if slot < len(block.owners) and block.owners[slot]:
+                    self.give((block, slot), consumer, now_ms, 1)
+                else:
+                    self._fill(block, slot, slot + 1, consumer, now_ms, 1)
 
-    def _found(self, entry_id: StreamId) -> PendingSlot:
-        pending_slot = self.find(entry_id)
-        assert pending_slot is not None, "a queued id is pending"
-        return pending_slot
+    def force(
+        self, segment: "Segment", start: int, stop: int, consumer: Consumer, time_ms: int, count: int
+    ) -> PendingRun:
+        """Make slots pending that are not (XCLAIM FORCE, a snapshot); their entries may be deleted ones.
 
-    def check_delivery_order(self) -> set[StreamId]:
-        """Assert what concerns delivery order; returns the ids of the NACK zone. O(n log n)."""
-        timed = self.in_time_order()
-        assert len(timed) == self.pending - self.released, "an owned entry is not in time order"
-        owned_ms = [block.times[slot] for block, slot in timed if block.segment.is_live(slot)]
-        assert self.oldest_owned_ms() == next(iter(owned_ms), NONE_LIVE), "the oldest entry is another"
-        assert [block.times[slot] for block, slot in timed] == sorted(block.times[slot] for block, slot in timed)
-        zone = {block.id_at(slot) for block, slot in self.nack_zone()}
-        assert len(zone) == self.released, "a released entry is not in the zone"
-        return zone
+        O(log b), or O(b) if their block must be created between others.
+        """
+        block = self.by_id.block_of(segment)
+        self._fill(block, start, stop, consumer, time_ms, count)
+        return block, start, stop
 
+    def force_released(self, segment: "Segment", slot: int, count: int) -> PendingRun:
+        """Make a live entry pending without an owner (XNACK FORCE); it must not be pending. Costs as `force`."""
+        block = self.by_id.block_of(segment)
+        block.fill(slot, slot + 1, RELEASED, 0, count)
+        self.count += 1
+        self.order.release(block, slot, slot + 1)
+        return block, slot, slot + 1
 
-def _rank(cell: tuple[int, int, StreamId]) -> tuple[int, int, int]:
-    """The sort key of a cell of `out_of_order` or `deleted_pending`: time, rank of its source, position there."""
-    time_ms, serial, entry_id = cell
-    return (time_ms, 0, entry_id) if serial == FROM_ID_ORDER else (time_ms, 2, serial)
+    def _fill(self, block: PendingBlock, start: int, stop: int, consumer: Consumer, time_ms: int, count: int) -> None:
+        length = stop - start
+        block.fill(start, stop, consumer.number, time_ms, count)
+        self.by_id.next_block, self.by_id.next_slot = block, start
+        self.count += length
+        consumer.pending += length
+        if block.owner_counts[consumer.number] == length:
+            consumer.owned_blocks.add(block)
+        self.order.add(block, start, stop, time_ms)
 
+    # -- changing hands ---------------------------------------------------------------------------------------------
 
-def in_runs(taken: list[PendingSlot]) -> list[PendingRun]:
-    """Pending entries in runs: consecutive slots of one block are joined. The order stays. O(entries)."""
-    runs: list[PendingRun] = []
-    last: PendingBlock | None = None
-    start = stop = 0
-    for block, slot in taken:
-        if block is last and slot == stop:
-            stop += 1
-            continue
-        if last is not None:
-            runs.append((last, start, stop))
-        last, start, stop = block, slot, slot + 1
-    if last is not None:
-        runs.append((last, start, stop))
-    return runs
+    def give(self, pending_slot: PendingSlot, consumer: Consumer, time_ms: int, count: int) -> None:
+        """Set the owner (perhaps the same one), delivery time and count of a pending entry; it leaves the NACK zone.
 
+        Amortized O(1); O(log n) if the entry is or becomes out of order; O(b) if a consumer's list of blocks changes.
+        """
+        block, slot = pending_slot
+        if self.policy is not None:
+            self.policy.leave_run(block, slot, slot + 1)
+        self.order.leave(block, slot)
+        former = block.owners[slot]
+        if former != consumer.number:
+            block.change_owner(slot, consumer.number)
+            self._lost(block, former, 1)
+            self._gained(block, consumer, 1)
+        block.times[slot] = time_ms
+        if count > block.counts[slot]:
+            self.redeliveries += 1
+        block.counts[slot] = count
+        self.order.queue(block, slot, time_ms)
+        self.order.drop_stale()
 
-def _matching_runs(block: PendingBlock, start: int, stop: int, ahead: int, released: bool) -> list[tuple[int, int]]:
-    """The slots of [start, stop) whose place equals slot + `ahead`, as runs: those whose queue cells are valid.
+    def give_all(self, runs: list[PendingRun], consumer: Consumer, time_ms: int, count_change: int) -> None:
+        """As `give` for every slot of each run, in order, by slices.
 
-    `released` says which queue: the NACK zone, or `recent`.
-    """
-    places, owners = block.places, block.owners
-    if places is None:
-        return []
-    if counts_up(places, start, stop, start + ahead):
-        run_owners = owners[start:stop]
-        if not run_owners.count(NOT_PENDING) and run_owners.count(RELEASED) == (stop - start if released else 0):
-            return [(start, stop)]
-    return [
-        (slot, slot + 1)
-        for slot in range(start, stop)
-        if places[slot] == slot + ahead and owners[slot] and (owners[slot] == RELEASED) == released
-    ]
+        `count_change` is the new delivery count, or COUNT_UP or KEEP_COUNT. O(1) for each slot of a run, by slices; a
+        run in which an entry is out of order costs O(log n) for each slot.
+        """
+        if self.order.stay_last(runs, time_ms):
+            for block, start, stop in runs:
+                self._hand_over(block, start, stop, consumer, time_ms, count_change)
+            return
+        for block, start, stop in runs:
+            if stop - start == 1:
+                self.give((block, start), consumer, time_ms, block.next_count(start, count_change))
+                continue
+            self._leave_order(block, start, stop)
+            self._hand_over(block, start, stop, consumer, time_ms, count_change)
+            self.order.queue_run(block, start, stop, time_ms)
+        self.order.drop_stale()
 
+    def give_again(self, runs: list[PendingRun], consumer: Consumer, time_ms: int) -> None:
+        """As `give_all` with COUNT_UP, for entries that the consumer owns: it reads its history. Costs the same."""
+        if not self.order.stay_last(runs, time_ms):
+            self.give_all(runs, consumer, time_ms, COUNT_UP)
+            return
+        for block, start, stop in runs:
+            block.set_times(start, stop, time_ms)
+            block.change_counts(start, stop, COUNT_UP)
+            self.redeliveries += stop - start
 
-def total_of(runs: list[PendingRun]) -> int:
-    """The number of pending entries in runs. O(runs)."""
-    total = 0
-    for _, start, stop in runs:
-        total += stop - start
-    return total
+    def _hand_over(
+        self, block: PendingBlock, start: int, stop: int, consumer: Consumer, time_ms: int, count_change: int
+    ) -> None:
+        """Set the owner, time and counts of a run; its places in time order stay."""
+        taken = self._lose(block, block.change_owners(start, stop, consumer.number))
+        if taken:
+            self._gained(block, consumer, taken)
+        block.set_times(start, stop, time_ms)
+        if count_change == COUNT_UP:
+            self.redeliveries += stop - start
+        block.change_counts(start, stop, count_change)
 
+    def release(self, run: PendingRun, count_change: int) -> None:
+        """XNACK: remove the owner of the entries and append them to the NACK zone, in order.
 
-def each_of(runs: list[PendingRun]) -> list[PendingSlot]:
-    """The pending entries of runs, one by one. O(entries)."""
-    return [(block, slot) for block, start, stop in runs for slot in range(start, stop)]
+        `count_change` is the new delivery count, or COUNT_DOWN or KEEP_COUNT. Costs as `give_all`.
+        """
+        block, start, stop = run
+        self._leave_order(block, start, stop)
+        self._lose(block, block.change_owners(start, stop, RELEASED))
+        block.times[start:stop] = array(WIDE, bytes(8 * (stop - start)))
+        block.change_counts(start, stop, count_change)
+        self.order.release(block, start, stop)
+        self.order.drop_stale()
 
+    def _leave_order(self, block: PendingBlock, start: int, stop: int) -> None:
+        """The entries of a run leave the NACK zone or time order."""
+        if self.policy is not None:
+            self.policy.leave_run(block, start, stop)
+        self.order.leave_run(block, start, stop)
 
-def time_and_id(pending_slot: PendingSlot) -> tuple[int, StreamId]:
-    """The sort key for a copied group: delivery time, then id."""
-    return pending_slot[0].times[pending_slot[1]], pending_slot[0].id_at(pending_slot[1])
+    def _lose(self, block: PendingBlock, lost: list[tuple[int, int]]) -> int:
+        """Call `_lost` for each (owner, count); returns the total."""
+        taken = 0
+        for owner, count in lost:
+            self._lost(block, owner, count)
+            taken += count
+        return taken
 
+    def _lost(self, block: PendingBlock, owner: int, count: int) -> None:
+        """An owner lost `count` slots of a block; the block's own counts are already up to date."""
+        consumer = self.owners[owner]
+        if consumer is not None:
+            consumer.pending -= count
+            if owner not in block.owner_counts:
+                consumer.owned_blocks.drop(block)
 
-def id_of(pending_slot: PendingSlot) -> StreamId:
-    """The id of a pending entry. O(1)."""
-    return pending_slot[0].id_at(pending_slot[1])
+    def _gained(self, block: PendingBlock, consumer: Consumer, count: int) -> None:
+        """A consumer gained `count` slots of a block; the block's own counts are already up to date."""
+        consumer.pending += count
+        if block.owner_counts[consumer.number] == count and not self.by_id.is_rewound(block):
+            consumer.owned_blocks.add(block)
+
+    # -- removing ---------------------------------------------------------------------------------------------------
+
+    def forget(self, block: PendingBlock, slot: int) -> None:
+        """Remove a pending entry: it was acknowledged or deleted, or its consumer was deleted.
+
+        O(1); O(log n) if it was out of order; O(b) if its block becomes empty.
+        """
+        if self.policy is not None:
+            self.policy.forget_run(block, slot, slot + 1)
+        self.order.leave(block, slot)
+        owner = block.owners[slot]
+        block.free(slot)
+        self._lost(block, owner, 1)
+        self.count -= 1
+        if not block.pending:
+            self.by_id.remove(block)
+
+    def acknowledge_all(self, wanted: IdColumns) -> bytes:
+        """As `acknowledge` for each id, in order; returns one byte for each, 1 where the id was pending.
+
+        O(log b) for each run of neighbours, O(1) for each id, and O(b) for each block that becomes empty.
+        """
+        acknowledged: list[bytes] = []
+        at, count = 0, len(wanted)
+        while at < count:
+            run = self.by_id.pending_run(wanted, at)
+            if run is None:
+                acknowledged.append(b"\0")
+                at += 1
+                continue
+            block, start, stop = run
+            acknowledged.append(b"\1" * (stop - start))
+            at += stop - start
+            self.forget_run(block, start, stop)
+            self.by_id.next_block, self.by_id.next_slot = block, stop
+        return acknowledged[0] if len(acknowledged) == 1 else b"".join(acknowledged)
+
+    def forget_run(self, block: PendingBlock, start: int, stop: int) -> None:
+        """As `forget` for the slots of a run, by slices."""
+        if stop - start == 1:
+            self.forget(block, start)
+            return
+        if self.policy is not None:
+            self.policy.forget_run(block, start, stop)
+        self.order.leave_run(block, start, stop)
+        self._lose(block, block.change_owners(start, stop, NOT_PENDING))
+        self.count -= stop - start
+        if not block.pending:
+            self.by_id.remove(block)
+
+    def acknowledge(self, ms: int, seq: int) -> bool:
+        """Remove an id from the pending list, whichever consumer has it; returns whether it was there.
+
+        O(1) for the id after the last one removed, which is the usual case; else O(log b). Then as `forget`.
+        """
+        pending_slot = self.by_id.near(ms, seq)
+        if pending_slot is None:
+            return False
+        block, slot = pending_slot
+        self.forget(block, slot)
+        self.by_id.next_block, self.by_id.next_slot = block, slot + 1
+        return True
+
+    # -- XSETID to a lower id ---------------------------------------------------------------------------------------
+
+    def rewind_above(self, last_id: StreamId) -> None:
+        """XSETID lowered the last id: make the pending entries above `last_id` rewound pending entries.
+
+        The ids above `last_id` may be appended again. All their entries are deleted, so these are deleted pending
+        entries. They leave the blocks. O(log b), and O(log n + b) for each of them.
+        """
+        for block, slot in list(self.by_id.walk_blocks(last_id + 1)):
+            entry_id = block.id_at(slot)
+            rewound_block = PendingBlock(deleted_entry(entry_id))
+            rewound_block.fill(0, 1, block.owners[slot], block.times[slot], block.counts[slot])
+            self.order.rewind(block, slot, rewound_block)
+            owner = self.owners[block.owners[slot]]
+            block.free(slot)
+            if owner is not None and owner.number not in block.owner_counts:
+                owner.owned_blocks.drop(block)
+            if not block.pending:
+                self.by_id.all_blocks.drop(block)
+            self.by_id.rewound[entry_id] = rewound_block
+
+    def revive(self, entry_id: StreamId, segment: "Segment", slot: int) -> None:
+        """An id is appended again: if it is the id of a rewound pending entry, move that into a block. O(log n + b)."""
+        rewound_block = self.by_id.rewound.pop(entry_id, None)
+        if rewound_block is None:
+            return
+        block = self.by_id.block_of(segment)
+        block.fill(slot, slot + 1, rewound_block.owners[0], rewound_block.times[0], rewound_block.counts[0])
+        owner = self.owners[rewound_block.owners[0]]
+        if owner is not None and block.owner_counts[owner.number] == 1:
+            owner.owned_blocks.add(block)
+        self.order.revive(rewound_block, block, slot)
+
+    # -- the whole list ---------------------------------------------------------------------------------------------
+
+    def copy(self, twins: "dict[int, Segment]") -> "PendingList":
+        """A copy beside copied segments, with consumers of its own; `twins` maps the id() of a segment to its copy.
+
+        O(slots of the blocks + n log n).
+        """
+        twin = PendingList()
+        twin.by_id = self.by_id.copy(twins)
+        twin.owners = [None if owner is None else owner.copy() for owner in self.owners]
+        twin._free_numbers = self._free_numbers[:]
+        for block in twin.by_id.all_blocks.blocks:
+            for number in block.owner_counts:
+                owner = twin.owners[number]
+                if owner is not None:
+                    owner.owned_blocks.add(block)
+        twin.count, twin.order = self.count, self.order.copy(twin.by_id)
+        timed = in_time_order(twin.order)
+        by_id = sorted(timed, key=lambda found: (found[0].times[found[1]], id_of(found)))
+        if timed != by_id:  # COPY sorts entries with equal times by id (Redis 8.6.3)
+            twin.order.sort(by_id)
+        return twin
+
+    def memory_usage(self) -> int:
+        """An estimate in bytes without the consumers, from the sizes of some blocks. O(1)."""
+        blocks = memory_of_blocks(self.by_id.all_blocks.blocks)
+        return blocks + 1500 * len(self.by_id.rewound) + self.order.memory_usage()
+
+    def check(self) -> None:
+        """Assert the invariants. O(n log n + b c) for c consumers."""
+        self.by_id.check()
+        owned: dict[int, int] = {}
+        for block in self.by_id.every_block():
+            for owner, count in block.owner_counts.items():
+                owned[owner] = owned.get(owner, 0) + count
+        assert self.count == sum(owned.values()), "pending is miscounted"
+        assert self.order.released == owned.pop(RELEASED, 0), "released is miscounted"
+        for consumer in self.owners:
+            if consumer is None:
+                continue
+            assert self.owners[consumer.number] is consumer
+            assert consumer.pending == owned.pop(consumer.number, 0), "a consumer is miscounted"
+            consumer.owned_blocks.check_order()
+            mine = [block for block in self.by_id.all_blocks.blocks if consumer.number in block.owner_counts]
+            assert consumer.owned_blocks.blocks == mine, "a consumer's blocks are others"
+        assert not owned, "a slot has no consumer"
+        timed = in_time_order(self.order)
+        assert len(timed) == self.count - self.order.released, "an owned entry is not in time order"
+        times = [block.times[slot] for block, slot in timed]
+        assert times == sorted(times)
+        oldest_ms = next(
+            (block.times[slot] for block, slot in timed if block.segment.is_live(slot)), claim_walk.NONE_LIVE
+        )
+        assert claim_walk.oldest_owned_ms(self.order) == oldest_ms, "the oldest entry is another"
+        zone = {id_of(found) for found in self.order.in_nack_zone()}
+        assert len(zone) == self.order.released, "a released entry is not in the zone"
+        if self.policy is not None:
+            self.policy.check()
+            assert self.policy.ready.keys() <= zone, "an entry that is not released has a moment"
