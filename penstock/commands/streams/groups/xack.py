@@ -7,11 +7,11 @@ from penstock.engine import arguments, refusals
 from penstock.engine.aof import group_effects
 from penstock.engine.aof.group_effects import Released
 from penstock.engine.context import Context
-from penstock.engine.policies import dead_letters, leases, settling
+from penstock.engine.policies import settling
+from penstock.engine.policies.attempts import Attempts, attempts_of
 from penstock.engine.table.command_table import command
 from penstock.errors import ReplyError
 from penstock.protocol import reply
-from penstock.storage.policies.group_policy import GroupPolicy
 from penstock.storage.streams.ids import StreamId
 from penstock.storage.streams.pending.group import Group
 from penstock.storage.streams.pending.pending_block import COUNT_DOWN, KEEP_COUNT, MAX_COUNT, PendingRun
@@ -89,16 +89,18 @@ def nack(ctx: Context, args: list[bytes], may_delay: bool) -> bytes:
     options = _read_options(ctx, args, may_delay)
     count_change = _count_change(mode, options.retry_count)
     wanted = stream_arguments.id_columns(options.texts)
+    by_id = group.pel.by_id
     released: list[Released] = []
     buried: set[StreamId] = set()
-    policy = leases.kept_policy(ctx, group)
-    may_die = policy is not None and policy.settings.dead_letter is not None and mode != b"SILENT"
+    attempts = None if mode == b"SILENT" else attempts_of(ctx, key, stream, group)
+    if attempts is not None and not attempts.can_bury:
+        attempts = None
     count = at = 0
     while at < len(wanted):
-        run = group.pel.by_id.pending_run(wanted, at)
-        if policy is not None and may_die and run is not None:
+        run = by_id.pending_run(wanted, at)
+        if attempts is not None and run is not None:
             run = (run[0], run[1], run[1] + 1)
-            if _bury(ctx, key, stream, group, policy, run, count_change):
+            if _bury(attempts, run, count_change):
                 buried.add(wanted.id_at(at))
                 at += 1
                 count += 1
@@ -114,9 +116,9 @@ def nack(ctx: Context, args: list[bytes], may_delay: bool) -> bytes:
             group.pel.release(run, count_change)
         elif options.force and wanted.id_at(at) not in buried:
             run = _force(stream, group, wanted.id_at(at), max(count_change, 0))
-            if policy is not None and may_die and run is not None and mode == b"FATAL":
+            if attempts is not None and run is not None and mode == b"FATAL":
                 run[0].counts[run[1]] = 0  # it was never delivered
-                if _bury(ctx, key, stream, group, policy, run, count_change):
+                if _bury(attempts, run, count_change):
                     buried.add(wanted.id_at(at))
                     at += 1
                     count += 1
@@ -132,23 +134,18 @@ def nack(ctx: Context, args: list[bytes], may_delay: bool) -> bytes:
     if released:
         ctx.dirty += count
         group_effects.log_released(ctx, key, group, released)
-        if stream.policies is not None or options.until_ms != NOT_GIVEN:
-            settling.released(ctx, key, stream, group, released, options.until_ms, mode == b"FAIL")
+        settling.released(ctx, key, stream, group, released, options.until_ms, mode == b"FAIL")
         ctx.signal(key)
-    if may_die:
-        settling.buried(ctx, key, stream, group)
+    if attempts is not None:
+        attempts.settle()
     return reply.integer(count)
 
 
-def _bury(
-    ctx: Context, key: bytes, stream: Stream, group: Group, policy: GroupPolicy, run: PendingRun, count_change: int
-) -> bool:
+def _bury(attempts: Attempts, run: PendingRun, count_change: int) -> bool:
     """Move the entry of a run of one to the dead letters, if this failure was its last; whether it moved."""
     block, slot, _ = run
     count = block.counts[slot] if count_change == KEEP_COUNT else count_change
-    if not block.segment.is_live(slot) or not dead_letters.is_exhausted(policy, count):
-        return False
-    return dead_letters.bury(ctx, key, stream, group, policy, (block, slot), count)
+    return attempts.is_over((block, slot), count) and attempts.bury((block, slot), count)
 
 
 def _read_options(ctx: Context, args: list[bytes], may_delay: bool) -> NackArguments:

@@ -98,8 +98,7 @@ def xgroup_create(ctx: Context, args: list[bytes]) -> bytes:
     ctx.dirty += 1
     ctx.log_request(args)
     ctx.event("t", b"xgroup-create", key)
-    if stream.policies is not None:
-        settling.group_created(ctx, key, stream, stream.groups[name])
+    settling.group_created(ctx, key, stream, stream.groups[name])
     return reply.OK
 
 
@@ -124,8 +123,7 @@ def xgroup_setid(ctx: Context, args: list[bytes]) -> bytes:
     ctx.dirty += 1
     ctx.log_request(args)
     ctx.event("t", b"xgroup-setid", args[2])
-    if stream.policies is not None:
-        settling.group_moved(ctx, args[2], stream, group, former_id)
+    settling.group_moved(ctx, args[2], stream, group, former_id)
     return reply.OK
 
 
@@ -147,8 +145,7 @@ def xgroup_destroy(ctx: Context, args: list[bytes]) -> bytes:
     ctx.log_request(args)
     ctx.event("t", b"xgroup-destroy", args[2])
     ctx.signal(args[2])  # unblocks its readers, with an error
-    if stream.policies is not None:
-        settling.swept(ctx, args[2], stream)
+    settling.swept(ctx, args[2], stream)
     return reply.ONE
 
 
@@ -184,15 +181,13 @@ def xgroup_delconsumer(ctx: Context, args: list[bytes]) -> bytes:
     if consumer is None:
         return reply.ZERO
     lost = consumer.pending
-    if stream.policies is not None:
-        settling.consumer_deleted(ctx, args[2], stream, group, consumer)
+    settling.consumer_deleted(ctx, args[2], stream, group, consumer)
     group.remove_consumer(consumer)
     ctx.blocking.consumer_deleted(ctx.db_index, args[2], args[3], args[4])
     ctx.dirty += 1
     ctx.log_request(args)
     ctx.event("t", b"xgroup-delconsumer", args[2])
-    if stream.policies is not None:
-        settling.swept(ctx, args[2], stream)
+    settling.swept(ctx, args[2], stream)
     return reply.integer(lost)
 
 

@@ -11,7 +11,8 @@ from penstock.commands.streams.reading.xread import Budget, streams_reply
 from penstock.engine.aof import group_effects
 from penstock.engine.consumers import new_consumer
 from penstock.engine.context import BLOCKED, Context
-from penstock.engine.policies import dead_letters, leases, settling
+from penstock.engine.policies import leases
+from penstock.engine.policies.attempts import attempts_of
 from penstock.engine.table.command_table import command
 from penstock.engine.waiting.blocked_request import BlockedRequest
 from penstock.errors import ReplyError
@@ -147,18 +148,18 @@ def _history(ctx: Context, target: ReadTarget, consumer: Consumer, max_count: in
     parts = [b""]  # for the header
     count = 0
     taken: list[PendingRun] = []
-    policy = leases.kept_policy(ctx, target.group)
+    attempts = attempts_of(ctx, target.key, target.stream, target.group)
     dead: list[PendingSlot] = []
     for run in target.group.pel.owned(consumer, target.after + 1, max_count):
         block, start, stop = run
-        if policy is None and not budget.is_sized and block.segment.is_live_run(start, stop):
+        if attempts is None and not budget.is_sized and block.segment.is_live_run(start, stop):
             parts.append(block.segment.entries(start, stop))
             count += stop - start
             taken.append(run)
             continue
         live: list[PendingSlot] = []
         for slot in range(start, stop):
-            if policy is not None and dead_letters.is_due(policy, (block, slot)):
+            if attempts is not None and attempts.is_over((block, slot), block.counts[slot]):
                 dead.append((block, slot))
                 continue
             shown = _shown(ctx, (block, slot))
@@ -170,9 +171,8 @@ def _history(ctx: Context, target: ReadTarget, consumer: Consumer, max_count: in
                 live.append((block, slot))
         taken += in_runs(live)
     target.group.pel.give_again(taken, consumer, ctx.now_ms)
-    if policy is not None and dead:
-        dead_letters.bury_all(ctx, target.key, target.stream, target.group, policy, dead)
-        settling.buried(ctx, target.key, target.stream, target.group)
+    if attempts is not None:
+        attempts.bury_all(dead)
     if not budget.is_sized:
         budget.spend(count)
     parts[0] = reply.array_header(count)

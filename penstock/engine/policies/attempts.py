@@ -1,0 +1,55 @@
+"""What a group's policy says of entries that a request gives to a consumer, or takes from one, by their ids or again.
+
+The handlers of XCLAIM, XAUTOCLAIM, XNACK and of histories ask here whether an entry may be delivered, and say here that
+an attempt has ended. A group without a policy that is applied has no Attempts: nothing is asked.
+"""
+
+from penstock.engine.context import Context
+from penstock.engine.policies import dead_letters, keys, leases, settling
+from penstock.storage.policies.group_policy import GroupPolicy
+from penstock.storage.streams.pending.group import Group
+from penstock.storage.streams.pending.pending_block import PendingSlot
+from penstock.storage.streams.stream import Stream
+
+
+class Attempts:
+    """The policy of one group, for one request."""
+
+    __slots__ = ("_ctx", "_group", "_key", "_policy", "_stream", "can_bury")
+
+    def __init__(self, ctx: Context, key: bytes, stream: Stream, group: Group, policy: GroupPolicy) -> None:
+        self._ctx = ctx
+        self._key = key
+        self._stream = stream
+        self._group = group
+        self._policy = policy
+        self.can_bury = policy.settings.dead_letter is not None
+
+    def is_kept_back(self, found: PendingSlot) -> bool:
+        """Whether an entry's moment is to come, or it waits for its value. O(1)."""
+        order = keys.order_of(self._stream, self._group, self._policy)
+        return leases.is_kept_back(self._policy, order, found[0].id_at(found[1]), self._ctx.now_ms)
+
+    def is_over(self, found: PendingSlot, count: int) -> bool:
+        """Whether an entry that is there must not be delivered again, with this delivery count."""
+        return found[0].segment.is_live(found[1]) and dead_letters.is_exhausted(self._policy, count)
+
+    def bury(self, found: PendingSlot, count: int) -> bool:
+        """Move an entry that is over to the dead letters, if they can take it; whether it moved."""
+        return dead_letters.bury(self._ctx, self._key, self._stream, self._group, self._policy, found, count)
+
+    def bury_all(self, slots: list[PendingSlot]) -> None:
+        """`bury` for entries that are over, each with its own count; then, if there are any, `settle`."""
+        if slots:
+            dead_letters.bury_all(self._ctx, self._key, self._stream, self._group, self._policy, slots)
+            self.settle()
+
+    def settle(self) -> None:
+        """The request is over, and has moved entries to the dead letters, or tried to."""
+        settling.buried(self._ctx, self._key, self._stream, self._group)
+
+
+def attempts_of(ctx: Context, key: bytes, stream: Stream, group: Group) -> Attempts | None:
+    """What is asked of a group's policy; None if it has none, or none is applied now."""
+    policy = leases.kept_policy(ctx, group)
+    return None if policy is None else Attempts(ctx, key, stream, group, policy)
