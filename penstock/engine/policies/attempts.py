@@ -51,5 +51,7 @@ class Attempts:
 
 def attempts_of(ctx: Context, key: bytes, stream: Stream, group: Group) -> Attempts | None:
     """What is asked of a group's policy; None if it has none, or none is applied now."""
-    policy = leases.kept_policy(ctx, group)
-    return None if policy is None else Attempts(ctx, key, stream, group, policy)
+    policy = group.policy
+    if policy is None or not leases.are_kept(ctx):
+        return None
+    return Attempts(ctx, key, stream, group, policy)

@@ -134,7 +134,8 @@ def nack(ctx: Context, args: list[bytes], may_delay: bool) -> bytes:
     if released:
         ctx.dirty += count
         group_effects.log_released(ctx, key, group, released)
-        settling.released(ctx, key, stream, group, released, options.until_ms, mode == b"FAIL")
+        if stream.policies is not None or options.until_ms != NOT_GIVEN:
+            settling.released(ctx, key, stream, group, released, options.until_ms, mode == b"FAIL")
         ctx.signal(key)
     if attempts is not None:
         attempts.settle()

@@ -33,145 +33,67 @@ MOST_AUTOCLAIMED: Final = (2**63 - 1) // 16
 DEFAULT_AUTOCLAIMED: Final = 100
 
 
-class Claim:
-    """What an XCLAIM or XAUTOCLAIM asks for, and the pending entries that it takes, in order, by runs.
+def _consumer(ctx: Context, key: bytes, group: Group, name: bytes) -> Consumer:
+    """The claiming consumer, with its seen time updated; created if it does not exist."""
+    consumer = group.consumers.get(name)
+    if consumer is None:
+        return new_consumer(ctx, key, group, name)
+    consumer.seen_ms = ctx.now_ms
+    return consumer
 
-    delivered_ms: the new delivery time. count_change: as PendingList.give_all has it. attempts: what the group's policy
-    says of the entries, if it is asked. The entries of `claimed` have the new owner after `hand_over`.
-    """
 
-    __slots__ = (
-        "_handed_over", "attempts", "claimed", "consumer", "count_change", "ctx", "delivered_ms", "force", "group",
-        "just_ids", "key", "last_id", "min_idle_ms", "retry_count", "stream",
-    )  # fmt: skip
+def _has_idled(pending_slot: PendingSlot, min_idle_ms: int, now_ms: int) -> bool:
+    """Whether an entry may be claimed: always if it is released, else if it is idle for min_idle_ms."""
+    block, slot = pending_slot
+    if not min_idle_ms or block.owners[slot] == RELEASED:
+        return True
+    return now_ms - block.times[slot] >= min_idle_ms
 
-    consumer: Consumer  # not set before `begin`
 
-    def __init__(self, ctx: Context, key: bytes, stream: Stream, group: Group) -> None:
-        self.ctx = ctx
-        self.key = key
-        self.stream = stream
-        self.group = group
+class ClaimArguments:
+    """An XCLAIM's options. `delivered_ms` is the new delivery time of the entries."""
+
+    __slots__ = ("delivered_ms", "force", "just_ids", "last_id", "min_idle_ms", "retry_count")
+
+    def __init__(self, now_ms: int) -> None:
         self.min_idle_ms = 0
-        self.delivered_ms = ctx.now_ms
+        self.delivered_ms = now_ms
         self.retry_count = NOT_GIVEN
         self.force = False
         self.just_ids = False
         self.last_id: StreamId = NOT_GIVEN
-        self.count_change = COUNT_UP
-        self.attempts: Attempts | None = None
-        self.claimed: list[PendingRun] = []
-        self._handed_over = 0  # how many runs of `claimed` have the new owner
-
-    def begin(self, name: bytes) -> None:
-        """All words are read: the consumer is seen, and created if it does not exist."""
-        consumer = self.group.consumers.get(name)
-        if consumer is None:
-            consumer = new_consumer(self.ctx, self.key, self.group, name)
-        consumer.seen_ms = self.ctx.now_ms
-        self.consumer = consumer
-        if self.retry_count >= 0:
-            self.count_change = self.retry_count
-        elif self.just_ids:
-            self.count_change = KEEP_COUNT
-        self.attempts = attempts_of(self.ctx, self.key, self.stream, self.group)
-
-    def may_take_run(self, run: PendingRun) -> bool:
-        """Whether all entries of a run may be claimed. After False, the caller must check them one by one."""
-        block, start, stop = run
-        if not block.segment.is_live_run(start, stop):
-            return False
-        return not self.min_idle_ms or self.ctx.now_ms - max(block.times[start:stop]) >= self.min_idle_ms
-
-    def has_idled(self, pending_slot: PendingSlot) -> bool:
-        """Whether an entry may be claimed: always if it is released, else if it is idle for min_idle_ms."""
-        block, slot = pending_slot
-        if not self.min_idle_ms or block.owners[slot] == RELEASED:
-            return True
-        return self.ctx.now_ms - block.times[slot] >= self.min_idle_ms
-
-    def is_over(self, pending_slot: PendingSlot) -> bool:
-        """Whether an entry would be claimed, and delivered, but must not be delivered again."""
-        if self.attempts is None or self.count_change != COUNT_UP:
-            return False
-        count = pending_slot[0].counts[pending_slot[1]]
-        return self.attempts.is_over(pending_slot, count) and self.has_idled(pending_slot)
-
-    def drop_deleted_pending(self, pending_slot: PendingSlot) -> None:
-        """The entry is not in the stream any more."""
-        group_effects.log_deleted_pending(self.ctx, self.key, self.group, pending_slot)
-        self.group.pel.forget(*pending_slot)
-        self.ctx.dirty += 1
-
-    def hand_over(self) -> None:
-        """Give the runs that were taken to the consumer."""
-        self.group.pel.give_all(self.claimed[self._handed_over :], self.consumer, self.delivered_ms, self.count_change)
-        self._handed_over = len(self.claimed)
-
-    def force_pending(self, segment: Segment, slot: int) -> None:
-        """FORCE: make a live entry pending that is not; its delivery count starts at 1, to which a claim adds one."""
-        self.hand_over()
-        count = self.retry_count
-        if count < 0:
-            count = 1 if self.just_ids else 2
-        run = self.group.pel.force(segment, slot, slot + 1, self.consumer, self.delivered_ms, count)
-        self.claimed.append(run)
-        self._handed_over += 1
-
-    def end(self) -> bool:
-        """Hand over what was taken, and log it; whether it was anything."""
-        self.hand_over()
-        if not self.claimed:
-            return False
-        self.consumer.active_ms = self.ctx.now_ms
-        self.ctx.dirty += total_of(self.claimed)
-        group_effects.log_held(self.ctx, self.key, self.group, self.claimed)
-        return True
-
-    def shown(self) -> bytes:
-        """What was claimed, as a reply. The log's loader and a link to a master read none."""
-        if self.ctx.session.privileged:
-            return reply.EMPTY_ARRAY
-        if self.just_ids:
-            texts = [text for block, start, stop in self.claimed for text in block.segment.id_texts(start, stop)]
-            return reply.bulks(texts)
-        parts = [reply.array_header(total_of(self.claimed))]
-        for block, start, stop in self.claimed:
-            parts.append(block.segment.entries(start, stop))
-        return b"".join(parts)
 
 
-def _read_claim(claim: Claim, args: list[bytes]) -> IdColumns:
-    """Read an XCLAIM's options; returns its ids."""
-    now_ms = claim.ctx.now_ms
-    claim.min_idle_ms = max(arguments.integer_or(args[4], b"ERR Invalid min-idle-time argument for XCLAIM"), 0)
+def _read_claim(ctx: Context, args: list[bytes]) -> tuple[ClaimArguments, IdColumns]:
+    options = ClaimArguments(ctx.now_ms)
+    options.min_idle_ms = max(arguments.integer_or(args[4], b"ERR Invalid min-idle-time argument for XCLAIM"), 0)
     wanted, at = _read_ids(args)
     delivered_ms = NOT_GIVEN
     while at < len(args):
         word = args[at].upper()
         has_value = at + 1 < len(args)
         if word == b"FORCE":
-            claim.force = True
+            options.force = True
         elif word == b"JUSTID":
-            claim.just_ids = True
+            options.just_ids = True
         elif word == b"IDLE" and has_value:
             at += 1
-            delivered_ms = now_ms - arguments.integer_or(args[at], b"ERR Invalid IDLE option argument for XCLAIM")
+            delivered_ms = ctx.now_ms - arguments.integer_or(args[at], b"ERR Invalid IDLE option argument for XCLAIM")
         elif word == b"TIME" and has_value:
             at += 1
             delivered_ms = arguments.integer_or(args[at], b"ERR Invalid TIME option argument for XCLAIM")
         elif word == b"RETRYCOUNT" and has_value:
             at += 1
-            claim.retry_count = arguments.integer_or(args[at], b"ERR Invalid RETRYCOUNT option argument for XCLAIM")
+            options.retry_count = arguments.integer_or(args[at], b"ERR Invalid RETRYCOUNT option argument for XCLAIM")
         elif word == b"LASTID" and has_value:
             at += 1
-            claim.last_id = stream_arguments.stream_id(args[at])
+            options.last_id = stream_arguments.stream_id(args[at])
         else:
             raise ReplyError(b"ERR Unrecognized XCLAIM option '%b'" % refusals.c_string(args[at]))
         at += 1
-    if 0 <= delivered_ms <= now_ms or (delivered_ms > now_ms and claim.ctx.session.privileged):
-        claim.delivered_ms = delivered_ms  # the clock of the log's writer may be ahead of ours
-    return wanted
+    if 0 <= delivered_ms <= ctx.now_ms or (delivered_ms > ctx.now_ms and ctx.session.privileged):
+        options.delivered_ms = delivered_ms  # the clock of the log's writer may be ahead of ours
+    return options, wanted
 
 
 def _read_ids(args: list[bytes]) -> tuple[IdColumns, int]:
@@ -216,59 +138,124 @@ def xclaim(ctx: Context, args: list[bytes]) -> bytes:
     group = None if stream is None else stream.groups.get(args[2])
     if stream is None or group is None:
         raise refusals.no_group(key, args[2])
-    claim = Claim(ctx, key, stream, group)
-    wanted = _read_claim(claim, args)
+    options, wanted = _read_claim(ctx, args)
     former_id = ids.ZERO if stream.policies is None else group.last_id
-    raises_last_id = claim.last_id != NOT_GIVEN and claim.last_id > group.last_id
+    raises_last_id = options.last_id != NOT_GIVEN and options.last_id > group.last_id
     if raises_last_id:
-        group.last_id = claim.last_id
+        group.last_id = options.last_id
         ctx.dirty += 1
-    claim.begin(args[3])
-    attempts = claim.attempts
-    if attempts is not None and (not attempts.can_bury or claim.count_change != COUNT_UP):
-        attempts = claim.attempts = None  # nothing is over, or the claim is no delivery
-    _claim_ids(claim, wanted)
-    if not claim.end() and raises_last_id:  # what was dropped, or moved to the dead letters, does not show it
+    consumer = _consumer(ctx, key, group, args[3])
+    attempts = attempts_of(ctx, key, stream, group)
+    if attempts is not None and (not attempts.can_bury or options.retry_count >= 0 or options.just_ids):
+        attempts = None  # nothing is over, or the claim is no delivery
+    claimed = _claim_ids(ctx, key, stream, group, consumer, options, wanted, attempts)
+    if claimed:
+        _note_claimed(ctx, key, group, consumer, claimed)
+    elif raises_last_id:  # what was dropped, or moved to the dead letters, does not show it
         group_effects.log_position(ctx, key, group)
-    answer = claim.shown()
+    answer = _shown(ctx, claimed, options.just_ids)
     if stream.policies is not None:
-        if claim.claimed:
-            settling.delivered(ctx, key, stream, group, claim.delivered_ms)
+        if claimed:
+            settling.delivered(ctx, key, stream, group, options.delivered_ms)
         if attempts is not None:
             attempts.settle()
         settling.group_moved(ctx, key, stream, group, former_id)
     return answer
 
 
-def _claim_ids(claim: Claim, wanted: IdColumns) -> None:
-    """Take the entries with these ids."""
-    by_id, attempts = claim.group.pel.by_id, claim.attempts
-    at, count = 0, len(wanted)
-    while at < count:
+def _claim_ids(
+    ctx: Context,
+    key: bytes,
+    stream: Stream,
+    group: Group,
+    consumer: Consumer,
+    options: ClaimArguments,
+    wanted: IdColumns,
+    attempts: Attempts | None,
+) -> list[PendingRun]:
+    """Give the entries with these ids to the consumer, as far as they may be claimed; returns them in order."""
+    pel, delivered_ms, min_idle_ms = group.pel, options.delivered_ms, options.min_idle_ms
+    count_change = options.retry_count if options.retry_count >= 0 else KEEP_COUNT if options.just_ids else COUNT_UP
+    claimed: list[PendingRun] = []
+    handed_over = at = 0  # how many of `claimed` already have the new owner; the next id
+    while at < len(wanted):
         # An id may be repeated: its first claim must be carried out before the second is checked.
-        if at and wanted.id_at(at) <= wanted.id_at(at - 1):
-            claim.hand_over()
-        run = by_id.pending_run(wanted, at)
+        if handed_over < len(claimed) and wanted.id_at(at) <= wanted.id_at(at - 1):
+            pel.give_all(claimed[handed_over:], consumer, delivered_ms, count_change)
+            handed_over = len(claimed)
+        run = pel.by_id.pending_run(wanted, at)
         if attempts is not None and run is not None:
-            block, slot, _ = run
-            run = block, slot, slot + 1
-            if claim.is_over((block, slot)):
-                attempts.bury((block, slot), block.counts[slot])
+            run = (run[0], run[1], run[1] + 1)
+            if _is_over(attempts, (run[0], run[1]), min_idle_ms, ctx.now_ms):
+                attempts.bury((run[0], run[1]), run[0].counts[run[1]])
                 at += 1
                 continue
-        if run is not None and claim.may_take_run(run):
-            claim.claimed.append(run)
+        if run is not None and _is_claimable_run(run, min_idle_ms, ctx.now_ms):
+            claimed.append(run)
             at += run[2] - run[1]
             continue
         if run is None:
-            found = claim.stream.find(wanted.id_at(at)) if claim.force else None
+            found = stream.find(wanted.id_at(at)) if options.force else None
             if found is not None:
-                claim.force_pending(*found)
+                pel.give_all(claimed[handed_over:], consumer, delivered_ms, count_change)
+                claimed.append(_force(group, found, consumer, options))
+                handed_over = len(claimed)
         elif not run[0].segment.is_live(run[1]):
-            claim.drop_deleted_pending((run[0], run[1]))
-        elif claim.has_idled((run[0], run[1])):
-            claim.claimed.append((run[0], run[1], run[1] + 1))
+            _drop_deleted_pending(ctx, key, group, (run[0], run[1]))
+        elif _has_idled((run[0], run[1]), min_idle_ms, ctx.now_ms):
+            claimed.append((run[0], run[1], run[1] + 1))
         at += 1
+    pel.give_all(claimed[handed_over:], consumer, delivered_ms, count_change)
+    return claimed
+
+
+def _is_over(attempts: Attempts, found: PendingSlot, min_idle_ms: int, now_ms: int) -> bool:
+    """Whether a claim would deliver an entry that must not be delivered again."""
+    return attempts.is_over(found, found[0].counts[found[1]]) and _has_idled(found, min_idle_ms, now_ms)
+
+
+def _force(group: Group, found: tuple[Segment, int], consumer: Consumer, options: ClaimArguments) -> PendingRun:
+    """FORCE: make a live entry pending that is not; its delivery count starts at 1, to which a claim adds one."""
+    if options.retry_count >= 0:
+        count = options.retry_count
+    else:
+        count = 1 if options.just_ids else 2
+    segment, slot = found
+    return group.pel.force(segment, slot, slot + 1, consumer, options.delivered_ms, count)
+
+
+def _drop_deleted_pending(ctx: Context, key: bytes, group: Group, pending_slot: PendingSlot) -> None:
+    group_effects.log_deleted_pending(ctx, key, group, pending_slot)
+    group.pel.forget(*pending_slot)
+    ctx.dirty += 1
+
+
+def _is_claimable_run(run: PendingRun, min_idle_ms: int, now_ms: int) -> bool:
+    """Whether all entries of a run may be claimed. After False, the caller must check them one by one."""
+    block, start, stop = run
+    if not block.segment.is_live_run(start, stop):
+        return False
+    return not min_idle_ms or now_ms - max(block.times[start:stop]) >= min_idle_ms
+
+
+def _note_claimed(ctx: Context, key: bytes, group: Group, consumer: Consumer, claimed: list[PendingRun]) -> None:
+    """Entries have a new owner, or their owner has them anew."""
+    consumer.active_ms = ctx.now_ms
+    ctx.dirty += total_of(claimed)
+    group_effects.log_held(ctx, key, group, claimed)
+
+
+def _shown(ctx: Context, claimed: list[PendingRun], just_ids: bool) -> bytes:
+    """Claimed entries as a reply. The log's loader and a link to a master read none."""
+    if ctx.session.privileged:
+        return reply.EMPTY_ARRAY
+    if just_ids:
+        texts = [text for block, start, stop in claimed for text in block.segment.id_texts(start, stop)]
+        return reply.bulks(texts)
+    parts = [reply.array_header(total_of(claimed))]
+    for block, start, stop in claimed:
+        parts.append(block.segment.entries(start, stop))
+    return b"".join(parts)
 
 
 @command(
@@ -296,53 +283,49 @@ def xautoclaim(ctx: Context, args: list[bytes]) -> bytes:
     group = None if value is None else value.groups.get(args[2])
     if value is None or group is None:
         raise refusals.no_group(key, args[2])
-    claim = Claim(ctx, key, value, group)
-    claim.min_idle_ms, claim.just_ids = min_idle_ms, just_ids
-    claim.begin(args[3])
-    cursor, dead, deleted = _claim_from(claim, start, max_count)
-    if claim.end():
-        settling.delivered(ctx, key, value, group, ctx.now_ms)
-    attempts = claim.attempts
-    if attempts is not None:
-        attempts.bury_all(dead)
-    return reply.array([reply.bulk(ids.text(cursor)), claim.shown(), reply.bulks(deleted)])
-
-
-def _claim_from(claim: Claim, start: StreamId, max_count: int) -> tuple[StreamId, list[PendingSlot], list[bytes]]:
-    """Take entries in the order of their ids, and drop the deleted ones.
-
-    Returns the next cursor, the entries that must not be delivered again, and the texts of the deleted ones.
-    """
-    attempts = claim.attempts
-    deleted: list[bytes] = []
-    dead: list[PendingSlot] = []
+    consumer = _consumer(ctx, key, group, args[3])
+    claimed: list[PendingRun] = []
+    deleted_pending: list[bytes] = []
+    cursor = ids.ZERO
     left, scans_left = max_count, max_count * SCANNED_PER_COUNT
-    for block, slot, stop in claim.group.pel.by_id.walk_runs(start):
+    attempts = attempts_of(ctx, key, value, group)
+    dead: list[PendingSlot] = []
+    for block, slot, stop in group.pel.by_id.walk_runs(start):
         together = attempts is None  # becomes False if not all entries of the run may be claimed
         while slot < stop and left and scans_left:
             count = min(stop - slot, left, scans_left)
-            together = together and claim.may_take_run((block, slot, slot + count))
+            together = together and _is_claimable_run((block, slot, slot + count), min_idle_ms, ctx.now_ms)
             if together:
-                claim.claimed.append((block, slot, slot + count))
+                claimed.append((block, slot, slot + count))
                 left -= count
             else:
                 count = 1
                 if not block.segment.is_live(slot):
-                    deleted.append(block.id_text(slot))
-                    claim.drop_deleted_pending((block, slot))
+                    deleted_pending.append(block.id_text(slot))
+                    _drop_deleted_pending(ctx, key, group, (block, slot))
                     left -= 1
                 elif attempts is not None and attempts.is_kept_back((block, slot)):
                     pass
-                elif claim.is_over((block, slot)):
+                elif (
+                    attempts is not None and not just_ids and _is_over(attempts, (block, slot), min_idle_ms, ctx.now_ms)
+                ):
                     dead.append((block, slot))
-                elif claim.has_idled((block, slot)):
-                    claim.claimed.append((block, slot, slot + 1))
+                elif _has_idled((block, slot), min_idle_ms, ctx.now_ms):
+                    claimed.append((block, slot, slot + 1))
                     left -= 1
             scans_left -= count
             slot += count
         if slot < stop:
-            return block.id_at(slot), dead, deleted
-    return ids.ZERO, dead, deleted
+            cursor = block.id_at(slot)
+            break
+    group.pel.give_all(claimed, consumer, ctx.now_ms, KEEP_COUNT if just_ids else COUNT_UP)
+    if claimed:
+        _note_claimed(ctx, key, group, consumer, claimed)
+    if attempts is not None:
+        if claimed:
+            settling.delivered(ctx, key, value, group, ctx.now_ms)
+        attempts.bury_all(dead)
+    return reply.array([reply.bulk(ids.text(cursor)), _shown(ctx, claimed, just_ids), reply.bulks(deleted_pending)])
 
 
 def _read_autoclaim_options(args: list[bytes]) -> tuple[int, bool]:

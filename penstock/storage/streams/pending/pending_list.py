@@ -208,7 +208,9 @@ class PendingList:
             if stop - start == 1:
                 self.give((block, start), consumer, time_ms, block.next_count(start, count_change))
                 continue
-            self._leave_order(block, start, stop)
+            if self.policy is not None:
+                self.policy.leave_run(block, start, stop)
+            self.order.leave_run(block, start, stop)
             self._hand_over(block, start, stop, consumer, time_ms, count_change)
             self.order.queue_run(block, start, stop, time_ms)
         self.order.drop_stale()
@@ -241,18 +243,14 @@ class PendingList:
         `count_change` is the new delivery count, or COUNT_DOWN or KEEP_COUNT. Costs as `give_all`.
         """
         block, start, stop = run
-        self._leave_order(block, start, stop)
+        if self.policy is not None:
+            self.policy.leave_run(block, start, stop)
+        self.order.leave_run(block, start, stop)
         self._lose(block, block.change_owners(start, stop, RELEASED))
         block.times[start:stop] = array(WIDE, bytes(8 * (stop - start)))
         block.change_counts(start, stop, count_change)
         self.order.release(block, start, stop)
         self.order.drop_stale()
-
-    def _leave_order(self, block: PendingBlock, start: int, stop: int) -> None:
-        """The entries of a run leave the NACK zone or time order."""
-        if self.policy is not None:
-            self.policy.leave_run(block, start, stop)
-        self.order.leave_run(block, start, stop)
 
     def _lose(self, block: PendingBlock, lost: list[tuple[int, int]]) -> int:
         """Call `_lost` for each (owner, count); returns the total."""
