@@ -63,44 +63,19 @@ def _read(blob: bytes, node_ms: i64, node_seq: i64, run: EntryRun, head: NodeHea
     last: i64 = len(blob) - 1
     if last < HEADER_BYTES or read_i32_le(blob, 0) != last + 1 or blob[last] != END:
         return False
-    kind, live, at = _element(blob, HEADER_BYTES, last)
-    if kind != _NO_NUMBER or live < 1:
+    live, deleted, at = _read_head(blob, last, head)
+    if at < 0:
         return False
-    kind, deleted, at = _element(blob, at, last)
-    if kind != _NO_NUMBER or deleted < 0:
-        return False
-    kind, width, at = _element(blob, at, last)
-    if kind != _NO_NUMBER or width < 1 or width > last:
-        return False
-    names: list[bytes] = []
-    for _ in range(width):
-        start, stop, at = _element(blob, at, last)
-        if at < 0:
-            return False
-        names.append(b"%d" % stop if start == _NO_NUMBER else blob[start:stop])
-    kind, nothing, at = _element(blob, at, last)
-    if kind != _NO_NUMBER or nothing != 0:
-        return False
-    head.live, head.deleted = live, deleted
-    if names != head.names:
-        head.names = names
-        head.pieces = _pieces(names)
-    pieces: list[bytes] = head.pieces
-    all_pieces: i64 = len(pieces)
-    sizes: i64 = all_pieces // width
+    entries, ends, ms_column, seq_column, pieces = run.entries, run.ends, run.ms, run.seq, head.pieces
+    width: i64 = len(head.names)
     elements: i64 = 4 + width
     last_ms: i64 = run.last_ms
     last_seq: i64 = run.last_seq
     above_ms: i64 = last_ms
     above_seq: i64 = last_seq
     added: i64 = 0
-    text_ms: i64 = -1  # whose last eight digits are `lower_text`, and whose other ones, eight at most, `upper_text`
-    upper_text: i64 = 0
-    upper_digits: i64 = 0
-    lower_text: i64 = 0
-    begun = b""  # what such entries begin with, up to the dash, where the number behind it has so many digits:
-    begun_digits: i64 = 0  # made for the second entry of a millisecond
-    entries, ends, ms_column, seq_column = run.entries, run.ends, run.ms, run.seq
+    expected: i64 = 0  # elements of an entry
+    texts = _IdTexts()
     while at < last:
         flags, ms, seq, at = _entry_head(blob, at, last)
         if at < 0:
@@ -112,75 +87,15 @@ def _read(blob: bytes, node_ms: i64, node_seq: i64, run: EntryRun, head: NodeHea
         above_ms, above_seq = ms, seq
         is_live = flags & DELETED == 0
         if is_live:
-            digits: i64 = _digits(seq)
-            if ms != text_ms:
-                text_ms = ms
-                upper: i64 = ms // _EIGHT_DIGITS
-                upper_digits = _digits(upper)
-                upper_text = _digits_text(upper, upper_digits)
-                lower_text = _digits_text(ms, 8)
-                if upper == 0 or upper_digits > 8:
-                    upper_digits = 0
-                begun_digits = 0
-            elif begun_digits != digits:
-                begun_digits = digits
-                begun = b"*2\r\n$%d\r\n%d-" % (_digits(ms) + 1 + digits, ms)
-            if begun_digits:
-                entries.write(begun)
-            elif upper_digits:
-                _begin_entry(entries, upper_digits + 9 + digits)
-                _add_word(entries, upper_text, upper_digits)
-                write_i64_le(entries, lower_text)
-                entries.append(DASH)
-            else:
-                _begin_entry(entries, _digits(ms) + 1 + digits)
-                _add_digits(entries, ms, _digits(ms))
-                entries.append(DASH)
-            _add_digits(entries, seq, digits)
+            texts.add(entries, ms, seq)
         if flags & SAME_FIELDS:
-            place: i64 = 0
-            while place < all_pieces:
-                size: i64 = _short_text(blob, at, last)
-                start = at + 1
-                stop = start + size
-                if size >= 0:
-                    at = stop + 1
-                    if is_live and size + 1 < sizes:  # what _add_value does, where its piece is there
-                        piece = pieces[place + size]
-                        if len(piece):
-                            entries.write(piece)
-                            add_text(entries, blob, start, stop)
-                            place += sizes
-                            continue
-                else:
-                    start, stop, at = _element(blob, at, last)
-                    if at < 0:
-                        return False
-                if is_live:
-                    _add_value(entries, pieces, place, sizes - 1, blob, start, stop)
-                place += sizes
-            expected: i64 = width + 3
+            at = _add_values(entries, pieces, width, blob, at, last, is_live)
+            expected = width + 3
         else:
-            kind, pairs, at = _element(blob, at, last)
-            if kind != _NO_NUMBER or pairs < 1 or pairs > last:
-                return False
-            if is_live:
-                entries.write(b"\r\n*%d" % (2 * pairs))
-            for _ in range(2 * pairs):
-                start, stop, at = _element(blob, at, last)
-                if at < 0:
-                    return False
-                if is_live:
-                    entries.write(b"\r\n$")
-                    _add_bulk(entries, blob, start, stop)
-            expected = 2 * pairs + 4
-        behind: i64 = at + 1
-        if behind < last and blob[behind] == 1 and blob[at] == expected < 128:
-            at += 2
-        else:
-            kind, told, at = _element(blob, at, last)
-            if kind != _NO_NUMBER or told != expected:
-                return False
+            expected, at = _add_fields(entries, blob, at, last, is_live)
+        at = _behind_entry(blob, at, last, expected)
+        if at < 0:
+            return False
         elements += expected + 1
         if is_live:
             write_i16_le(entries, _LINE_END)
@@ -203,6 +118,143 @@ def _read(blob: bytes, node_ms: i64, node_seq: i64, run: EntryRun, head: NodeHea
     run.last_ms, run.last_seq = last_ms, last_seq
     head.last_ms, head.last_seq = above_ms, above_seq
     return True
+
+
+def _read_head(blob: bytes, last: i64, head: NodeHead) -> tuple[i64, i64, i64]:
+    """Fill in a node's counts and its fields: the counts, and where its first entry is: -2 for what is damaged."""
+    damaged: i64 = -2
+    kind, live, at = _element(blob, HEADER_BYTES, last)
+    if kind != _NO_NUMBER or live < 1:
+        return live, live, damaged
+    kind, deleted, at = _element(blob, at, last)
+    if kind != _NO_NUMBER or deleted < 0:
+        return live, deleted, damaged
+    kind, width, at = _element(blob, at, last)
+    if kind != _NO_NUMBER or width < 1 or width > last:
+        return live, deleted, damaged
+    names: list[bytes] = []
+    for _ in range(width):
+        start, stop, at = _element(blob, at, last)
+        if at < 0:
+            return live, deleted, damaged
+        names.append(b"%d" % stop if start == _NO_NUMBER else blob[start:stop])
+    kind, nothing, at = _element(blob, at, last)
+    if kind != _NO_NUMBER or nothing != 0:
+        return live, deleted, damaged
+    head.live, head.deleted = live, deleted
+    if names != head.names:
+        head.names = names
+        head.pieces = _pieces(names)
+    return live, deleted, at
+
+
+class _IdTexts:
+    """Adds what an entry begins with, up to its id; what the next entries of a millisecond begin with is kept.
+
+    _ms: whose last eight digits are `_lower`, and whose other ones, eight at most, `_upper`. _begun: what such entries
+    begin with, up to the dash, where the number behind it has `_begun_digits`: made for the second entry.
+    """
+
+    __slots__ = ("_begun", "_begun_digits", "_lower", "_ms", "_upper", "_upper_digits")
+
+    def __init__(self) -> None:
+        self._ms: i64 = -1
+        self._lower: i64 = 0
+        self._upper: i64 = 0
+        self._upper_digits: i64 = 0
+        self._begun = b""
+        self._begun_digits: i64 = 0
+
+    def add(self, entries: BytesWriter, ms: i64, seq: i64) -> None:
+        digits: i64 = _digits(seq)
+        if ms != self._ms:
+            self._ms = ms
+            upper: i64 = ms // _EIGHT_DIGITS
+            self._upper_digits = _digits(upper)
+            self._upper = _digits_text(upper, self._upper_digits)
+            self._lower = _digits_text(ms, 8)
+            if upper == 0 or self._upper_digits > 8:
+                self._upper_digits = 0
+            self._begun_digits = 0
+        elif self._begun_digits != digits:
+            self._begun_digits = digits
+            self._begun = b"*2\r\n$%d\r\n%d-" % (_digits(ms) + 1 + digits, ms)
+        if self._begun_digits:
+            entries.write(self._begun)
+        elif self._upper_digits:
+            _begin_entry(entries, self._upper_digits + 9 + digits)
+            _add_word(entries, self._upper, self._upper_digits)
+            write_i64_le(entries, self._lower)
+            entries.append(DASH)
+        else:
+            _begin_entry(entries, _digits(ms) + 1 + digits)
+            _add_digits(entries, ms, _digits(ms))
+            entries.append(DASH)
+        _add_digits(entries, seq, digits)
+
+
+def _add_values(
+    entries: BytesWriter, pieces: list[bytes], width: i64, blob: bytes, at: i64, last: i64, is_live: bool
+) -> i64:
+    """The values of an entry with the node's fields: where the next element is; -2 for what is damaged."""
+    all_pieces: i64 = len(pieces)
+    sizes: i64 = all_pieces // width
+    place: i64 = 0
+    while place < all_pieces:
+        size: i64 = _short_text(blob, at, last)
+        start: i64 = at + 1
+        stop: i64 = start + size
+        if size >= 0:
+            at = stop + 1
+            if is_live and size + 1 < sizes:  # what _add_value does, where its piece is there
+                piece = pieces[place + size]
+                if len(piece):
+                    entries.write(piece)
+                    add_text(entries, blob, start, stop)
+                    place += sizes
+                    continue
+        else:
+            start, stop, at = _element(blob, at, last)
+            if at < 0:
+                return at
+        if is_live:
+            _add_value(entries, pieces, place, sizes - 1, blob, start, stop)
+        place += sizes
+    return at
+
+
+def _add_fields(entries: BytesWriter, blob: bytes, at: i64, last: i64, is_live: bool) -> tuple[i64, i64]:
+    """The fields and values of an entry with fields of its own: its elements, and where the next one is.
+
+    -2 for what is damaged.
+    """
+    damaged: i64 = -2
+    kind, pairs, at = _element(blob, at, last)
+    if kind != _NO_NUMBER or pairs < 1 or pairs > last:
+        return pairs, damaged
+    if is_live:
+        entries.write(b"\r\n*%d" % (2 * pairs))
+    for _ in range(2 * pairs):
+        start, stop, at = _element(blob, at, last)
+        if at < 0:
+            return pairs, damaged
+        if is_live:
+            entries.write(b"\r\n$")
+            _add_bulk(entries, blob, start, stop)
+    return 2 * pairs + 4, at
+
+
+def _behind_entry(blob: bytes, at: i64, last: i64, expected: i64) -> i64:
+    """Behind an entry's last element, which tells how many there are; -2 for what is damaged, if it is not told yet."""
+    if at < 0:
+        return at
+    behind: i64 = at + 1
+    if behind < last and blob[behind] == 1 and blob[at] == expected < 128:
+        return at + 2
+    kind, told, at = _element(blob, at, last)
+    if kind != _NO_NUMBER or told != expected:
+        at = -2
+    return at
 
 
 def _pieces(names: list[bytes]) -> list[bytes]:
