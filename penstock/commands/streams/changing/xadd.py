@@ -83,12 +83,26 @@ def _read_add(args: list[bytes], ctx: Context) -> AddArguments:
         pairs = len(args) - known.fields_at
         if pairs >= 2 and not pairs & 1:
             return known
+    add = _read_options(args, ctx)
+    at = add.id_at
+    if add.pid and at < len(args) and args[at] != b"*" and not session.privileged:
+        raise ReplyError(b"ERR syntax error, IDMP/IDMPAUTO can be used only with auto-generated IDs")
+    add.trim.refuse_misuse(session.privileged)
+    pairs = len(args) - add.fields_at
+    if pairs < 2 or pairs % 2:
+        raise refusals.arity(b"xadd")
+    _refuse_nought(add)
+    if args[at] == b"*" and not add.pid and not add.referred:  # what is read depends on these words alone
+        session.add_head, session.add_words = args[2 : add.fields_at], add
+    return add
+
+
+def _read_options(args: list[bytes], ctx: Context) -> AddArguments:
+    """The options up to the id, and the id: the first word that is no option."""
     add = AddArguments()
     last = len(args) - 1
     at = 2
-    while at <= last:
-        if args[at] == b"*":
-            break
+    while at <= last and args[at] != b"*":
         word = args[at].upper()
         if word == b"NOMKSTREAM":
             add.make_stream = False
@@ -104,19 +118,9 @@ def _read_add(args: list[bytes], ctx: Context) -> AddArguments:
         else:
             break
         at += 1
-    add.id_at = at
-    add.fields_at = at + 1
+    add.id_at, add.fields_at = at, at + 1
     if at <= last:
         _read_id(add, args[at])
-    if add.pid and at <= last and args[at] != b"*" and not ctx.session.privileged:
-        raise ReplyError(b"ERR syntax error, IDMP/IDMPAUTO can be used only with auto-generated IDs")
-    add.trim.refuse_misuse(ctx.session.privileged)
-    pairs = len(args) - add.fields_at
-    if pairs < 2 or pairs % 2:
-        raise refusals.arity(b"xadd")
-    _refuse_nought(add)
-    if args[at] == b"*" and not add.pid and not add.referred:  # what is read depends on these words alone
-        session.add_head, session.add_words = args[2 : add.fields_at], add
     return add
 
 
