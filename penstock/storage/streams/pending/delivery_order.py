@@ -137,8 +137,6 @@ class DeliveryOrder:
         """The highest id that was added in id order; NO_ID if none was. O(1)."""
         return NO_ID if self.last_ms == NO_ID else self.last_ms << 64 | self.last_seq
 
-    # -- entries that come ------------------------------------------------------------------------------------------
-
     def add(self, block: PendingBlock, start: int, stop: int, time_ms: int) -> None:
         """Slots became pending with an owner at one time: they are in id order, if they may be, else queued."""
         segment = block.segment
@@ -183,8 +181,6 @@ class DeliveryOrder:
         segment = block.segment
         block.set_places(start, self.nack_zone.add_run(segment.ms[start:stop], segment.seq[start:stop], 0))
         self.released += stop - start
-
-    # -- entries that leave, or stay --------------------------------------------------------------------------------
 
     def leave(self, block: PendingBlock, slot: int) -> None:
         """Remove a slot from its queue; its owner is still the one that it had there."""
@@ -249,11 +245,9 @@ class DeliveryOrder:
     def _rebuilt(self, arrivals: ArrivalQueue, released: bool) -> ArrivalQueue:
         """A queue without its stale cells. The places of the other slots are changed to match."""
         fresh = ArrivalQueue()
-        for index, block, start, stop in self._cell_runs(arrivals, 0, released):
+        for index, block, start, stop in self.cell_runs(arrivals, 0, released):
             block.set_places(start, fresh.add_cells(arrivals, index, index + stop - start))
         return fresh
-
-    # -- XSETID to a lower id ---------------------------------------------------------------------------------------
 
     def rewind(self, block: PendingBlock, slot: int, rewound_block: PendingBlock) -> None:
         """An entry moves into a block of its own, as a deleted pending entry, and keeps its rank in time order."""
@@ -275,9 +269,7 @@ class DeliveryOrder:
                 self.queued_ms = max(self.queued_ms, cell[0])
         self.nack_zone.claimable_from = self.recent.claimable_from = 0
 
-    # -- the whole order --------------------------------------------------------------------------------------------
-
-    def _cell_runs(
+    def cell_runs(
         self, arrivals: ArrivalQueue, start: int, released: bool
     ) -> Iterator[tuple[int, PendingBlock, int, int]]:
         """The valid cells of a queue in runs of neighbours in a block: index, block, first slot, end.
@@ -295,15 +287,8 @@ class DeliveryOrder:
 
     def in_nack_zone(self) -> list[PendingSlot]:
         """All released entries in order of release, deleted pending entries included. O(cells of the zone)."""
-        runs = self._cell_runs(self.nack_zone, 0, True)
+        runs = self.cell_runs(self.nack_zone, 0, True)
         return [(block, slot) for _, block, start, stop in runs for slot in range(start, stop)]
-
-    def recent_runs(self, start: int = 0) -> Iterator[tuple[int, PendingBlock, int, int]]:
-        """The entries queued in `recent` from an index on, in order, deleted pending entries included.
-
-        As runs of neighbours in a block: index of the first cell, block, first slot, end.
-        """
-        return self._cell_runs(self.recent, start, False)
 
     def slot_of(self, cell: tuple[int, int, StreamId]) -> PendingSlot:
         """The entry of a cell of `out_of_order` or `deleted_pending`. O(log b)."""

@@ -51,7 +51,7 @@ def _by_id(order: DeliveryOrder, alone: bool) -> Iterator[_TimedRun]:
 
 def _by_arrival(order: DeliveryOrder, alone: bool) -> Iterator[_TimedRun]:
     """The runs queued in `recent`, in order of arrival."""
-    for index, block, from_slot, to_slot in order.recent_runs():
+    for index, block, from_slot, to_slot in order.cell_runs(order.recent, 0, False):
         for start, stop in _equal_runs(block, from_slot, to_slot, alone):
             yield block.times[start], 1, index + start - from_slot, block, start, stop
 

@@ -37,8 +37,6 @@ class Group:
         """Set or unset the group's policy, which follows the pending entries from here on."""
         self.policy = self.pel.policy = policy
 
-    # -- the read position ------------------------------------------------------------------------------------------
-
     @property
     def last_id(self) -> StreamId:
         """The last-delivered id: `>` goes on behind it. An object of its own; its halves cost nothing."""
@@ -58,8 +56,6 @@ class Group:
         """Whether the last-delivered id is this one or a higher one."""
         return self.last_ms > ms or (self.last_ms == ms and self.last_seq >= seq)
 
-    # -- consumers --------------------------------------------------------------------------------------------------
-
     def consumers_by_name(self) -> list[Consumer]:
         """In ascending byte order, as Redis lists them. O(c log c)."""
         if len(self.consumers) == 1:
@@ -75,8 +71,6 @@ class Group:
         """Remove a consumer and its pending entries; returns how many those were. Costs as PendingList.remove_owner."""
         del self.consumers[consumer.name]
         return self.pel.remove_owner(consumer)
-
-    # -- the whole group --------------------------------------------------------------------------------------------
 
     def copy(self, twins: "dict[int, Segment]") -> "Group":
         """A copy of the group beside copied segments; `twins` maps the id() of a segment to its copy.

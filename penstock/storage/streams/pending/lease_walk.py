@@ -76,7 +76,7 @@ def _in_id_order(order: DeliveryOrder, from_ms: int, from_id: StreamId) -> Itera
 
 
 def _recent(order: DeliveryOrder, first: int) -> Iterator[TimedSlot]:
-    for index, block, start, stop in order.recent_runs(first):
+    for index, block, start, stop in order.cell_runs(order.recent, first, False):
         for slot in range(start, stop):
             yield block.times[slot], RECENT, index + slot - start, block, slot
 

@@ -38,8 +38,6 @@ class PendingIndex:
         self.next_slot = 0
         self._emptied: PendingBlock | None = None  # the last block that became empty, kept until it is used again
 
-    # -- finding ----------------------------------------------------------------------------------------------------
-
     def find(self, entry_id: StreamId) -> PendingSlot | None:
         """The block and slot of a pending id; None if it is not pending. O(log b)."""
         return self._find(entry_id >> 64, entry_id & HALF)
@@ -121,8 +119,6 @@ class PendingIndex:
         slot = block.segment.slot_of(ms, seq)
         return None if slot < 0 or slot >= len(block.owners) else (block, slot)
 
-    # -- walking ----------------------------------------------------------------------------------------------------
-
     def walk(self, start: StreamId) -> Iterator[PendingSlot]:
         """The pending entries from an id on, ascending by id. They must not change while walking.
 
@@ -175,8 +171,6 @@ class PendingIndex:
         """All blocks, those of rewound pending entries last. O(b)."""
         return [*self.all_blocks.blocks, *self.rewound.values()]
 
-    # -- blocks that come and go ------------------------------------------------------------------------------------
-
     def block_of(self, segment: "Segment") -> PendingBlock:
         """The block of a segment, created if there is none. The caller must then fill a slot in it."""
         blocks = self.all_blocks.blocks
@@ -202,8 +196,6 @@ class PendingIndex:
     def is_rewound(self, block: PendingBlock) -> bool:
         """Whether a block is that of a rewound pending entry. O(1)."""
         return bool(self.rewound) and self.rewound.get(block.first_id) is block
-
-    # -- the whole index --------------------------------------------------------------------------------------------
 
     def copy(self, twins: "dict[int, Segment]") -> "PendingIndex":
         """A copy beside copied segments; `twins` maps the id() of a segment to its copy. O(slots)."""
