@@ -8,6 +8,7 @@ from penstock.engine.aof.replay import Replay
 from penstock.engine.context import Context
 from penstock.engine.effects import pack
 from penstock.engine.engine import Engine
+from penstock.engine.session import Session
 from penstock.engine.table.command_table import Command, ReplayHandler
 from penstock.storage.streams.stream import Stream
 from tests.support.clock import NOW_MS
@@ -229,3 +230,17 @@ def test_a_damaged_line_takes_the_ordinary_way(words: tuple[bytes, ...]) -> None
     row = engine.commands.rows[words[0]]
     assert isinstance(row, Command) and row.replay_handler is not None
     assert row.replay_handler(engine.server.context, [list(words)], 0) == 0
+
+
+def test_no_reply_is_built_of_a_claim_that_is_replayed() -> None:
+    engine, _ = taken([*ADDED, GROUP, delivery(SOME)])
+    session = Session(0)
+    session.privileged = True
+    ctx = Context(engine.server, session)
+    ctx.begin(session, engine.now_us())
+
+    reply = engine.run(ctx, engine.commands.rows[b"XCLAIM"], delivery(SOME, count=2).encode().split(), 0)
+
+    assert reply == b"*0\r\n"
+    block, slot = value_of(engine, b"s").groups[b"g"].pel.by_id.first()
+    assert block.counts[slot] == 2

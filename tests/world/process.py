@@ -49,10 +49,10 @@ class Process:
         loop = cast(asyncio.AbstractEventLoop, self.loop)
         self.turn = Turn(self.engine, self.log_writer, server_log, loop, self._shut_down)
         self.log_writer.synced = partial(self.loop.call_soon_threadsafe, self.turn.look_after_log)
-        self.engine.loading = True
+        self.engine.conditions.loading = True
         for _ in self.log_writer.loading():
             pass
-        self.engine.loading = False
+        self.engine.conditions.loading = False
         self._cron = Cron(self.turn)
         self._cron.start()
         self.is_listening = True

@@ -141,7 +141,7 @@ def acknowledge_run(ctx: Context, requests: list[list[bytes]], start: int) -> in
     except ValueError:
         return 0
     group.pel.acknowledge_all(wanted)
-    ctx.engine.statistics.hits += stop - start
+    ctx.statistics.hits += stop - start
     return stop - start
 
 
@@ -183,5 +183,5 @@ def deliver(ctx: Context, requests: list[list[bytes]], start: int) -> int:
     time_ms = int(request[-7])
     group.pel.deliver(runs, consumer, time_ms if time_ms >= 0 else ctx.now_ms)
     consumer.seen_ms = consumer.active_ms = ctx.now_ms
-    ctx.engine.statistics.hits += 1
+    ctx.statistics.hits += 1
     return 1
