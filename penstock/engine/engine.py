@@ -44,6 +44,7 @@ from penstock.engine.telemetry.slow_requests import SlowRequests
 from penstock.engine.waiting import clock_following, pausing
 from penstock.engine.waiting.blocked_request import BlockedRequest
 from penstock.engine.waiting.blocking import SERVED_AT_ONCE
+from penstock.engine.waiting.clock_jumps import LEAST_US
 from penstock.errors import ReplyError
 from penstock.protocol import reply
 from penstock.protocol.request_batch import REQUESTS, RequestBatch, batches_from, one
@@ -144,6 +145,8 @@ class Engine(Runner):
                 return self.handle_batches(session, batches, most_bytes, replies, logged, most_us, is_locked=True)
         self.only_data = True
         self.began_us = began_us = self.now_us()
+        if not 0 <= began_us - self.ended_us < LEAST_US:  # the clock may have been set: first, what began before that
+            clock_following.follow(self.server)
         until_us = began_us + most_us
         last = len(batches) - 1
         sent = len(replies)  # replies whose bytes are counted

@@ -76,6 +76,36 @@ def test_a_blocked_request_waits_as_long_as_it_said(server: WholeServer, jump_ms
 
 
 @jumps
+@pytest.mark.parametrize("request_line", ["BLPOP q 5", "WAIT 1 5000", "CLIENT PAUSE 5000 ALL"])
+def test_what_begins_right_after_a_jump_lasts_as_long_as_it_said(
+    server: WholeServer, jump_ms: int, request_line: str
+) -> None:
+    server.clock.jump(jump_ms)
+    server.client.sends(request_line.encode() + b"\r\n")
+    server.other.sends(b"PING\r\n" if "PAUSE" in request_line else b"")
+    server.passes(4800)
+    assert server.client.received() in (b"", b"+OK\r\n")
+    assert server.other.received() == b""
+
+    server.passes(400)
+
+    assert server.client.received() + server.other.received() in (b"*-1\r\n", b":0\r\n", b"+PONG\r\n")
+
+
+@jumps
+def test_an_active_client_is_not_idle_right_after_a_jump(server: WholeServer, jump_ms: int) -> None:
+    server.asks(server.client, "CONFIG SET timeout 10")
+    server.clock.jump(jump_ms)
+    server.asks(server.client, "PING")
+    server.passes(9000)
+    assert not server.client.transport.aborted
+
+    server.passes(4000)
+
+    assert server.client.transport.aborted
+
+
+@jumps
 def test_a_pause_lasts_as_long_as_it_said(server: WholeServer, jump_ms: int) -> None:
     server.asks(server.other, "CLIENT PAUSE 5000 WRITE")
     server.client.sends(b"SET a 1\r\n")
