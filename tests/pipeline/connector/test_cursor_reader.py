@@ -315,12 +315,15 @@ def test_what_was_read_may_be_trimmed(server: redis.Redis, query: Any) -> None:
     assert stream.ids() == ["1-11"]
 
 
-def test_entries_deleted_one_by_one_are_no_loss(server: redis.Redis, query: Any) -> None:
-    stream = query(stream="s")
-    fill(server, "s", *range(1, 11))
-    server.xdel("s", "1-1", "1-5")
+def test_entries_deleted_one_by_one_are_a_loss_unless_the_option_allows_it(server: redis.Redis, query: Any) -> None:
+    fill(server, "s", 1)
+    strict, lenient = query(stream="s"), query(stream="s", failOnDataLoss="certain")
+    fill(server, "s", *range(2, 11))
+    server.xdel("s", "1-2", "1-5")
 
-    assert len(stream.ids()) == 8
+    with pytest.raises(DataLoss, match="2 of 9 entries were deleted one by one"):
+        strict.batch()
+    assert len(lenient.ids()) == 7
 
 
 def test_a_stream_that_was_made_anew_is_a_loss_or_read_from_its_beginning(server: redis.Redis, query: Any) -> None:

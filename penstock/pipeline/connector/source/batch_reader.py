@@ -1,6 +1,7 @@
 """The batch source: a snapshot of the entries between two ids of each stream."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from pyspark.sql.datasource import DataSourceReader
@@ -9,6 +10,7 @@ from penstock.errors import ReplyError
 from penstock.pipeline.connector.connection.client import Client, mapping
 from penstock.pipeline.connector.connection.stream_info import StreamState, find_keys, refused, stream_states
 from penstock.pipeline.connector.source import source_options as reading_options
+from penstock.pipeline.connector.source.data_loss import seen_in
 from penstock.pipeline.connector.source.id_ranges import IdRange, cut, how_many, pack
 from penstock.pipeline.connector.source.partition_reader import Task, TaskReader
 from penstock.pipeline.connector.source.range_splitter import exclusive, find_cuts
@@ -65,8 +67,9 @@ class BatchReader(TaskReader, DataSourceReader):
                 continue
             everything = after < state.first and upto == state.last
             weight = state.length if everything else interpolated(state, after, upto)
-            ranges.append(IdRange(client.endpoint.name, key, after, upto, weight, exact=everything))
-        return with_firsts(client, ranges) if self.options.fail_on_loss else ranges
+            count = weight if everything else None
+            ranges.append(IdRange(client.endpoint.name, key, after, upto, weight, count, planned=seen_in(state)))
+        return with_firsts(client, ranges)
 
 
 def place_after(client: Client, key: bytes, state: StreamState, place: str, group: str | None) -> StreamId:
@@ -102,15 +105,16 @@ def interpolated(state: StreamState, after: StreamId, upto: StreamId) -> int:
 
 def divide(client: Client, id_range: IdRange, per_task: int) -> list[IdRange]:
     """A range in parts of about `per_task` entries."""
-    parts = -(-id_range.weight // max(per_task, 1))
-    if parts < 2:
+    wanted = -(-id_range.weight // max(per_task, 1))
+    if wanted < 2:
         return [id_range]
-    cuts = find_cuts(client, id_range.key, id_range.after, id_range.upto, id_range.weight, parts)
+    cuts = find_cuts(client, id_range.key, id_range.after, id_range.upto, id_range.weight, wanted)
     spans = cut(id_range.after, id_range.upto, cuts)
     if len(spans) < 2:
         return [id_range]
     weight = divide_evenly(id_range.weight, len(spans))
-    return with_firsts(client, [IdRange(id_range.endpoint, id_range.key, begin, end, weight) for begin, end in spans])
+    parts = [replace(id_range, after=begin, upto=end, weight=weight, count=None, first=None) for begin, end in spans]
+    return with_firsts(client, parts)
 
 
 def divide_evenly(entries: int, parts: int) -> int:
@@ -118,17 +122,14 @@ def divide_evenly(entries: int, parts: int) -> int:
 
 
 def with_firsts(client: Client, ranges: list[IdRange]) -> list[IdRange]:
-    """All ranges; those without an exact count get the id of their first entry, or are left out if they are empty."""
-    firsts = first_ids(client, [id_range for id_range in ranges if not id_range.exact])
+    """All ranges; those that were not counted get the id of their first entry, or are left out if they are empty."""
+    firsts = first_ids(client, [id_range for id_range in ranges if id_range.count is None])
     found = []
     for id_range in ranges:
-        if id_range.exact:
+        if id_range.count is not None:
             found.append(id_range)
         elif (id_range.key, id_range.after) in firsts:
-            first = firsts[id_range.key, id_range.after]
-            found.append(
-                IdRange(id_range.endpoint, id_range.key, id_range.after, id_range.upto, id_range.weight, first=first)
-            )
+            found.append(replace(id_range, first=firsts[id_range.key, id_range.after]))
     return found
 
 

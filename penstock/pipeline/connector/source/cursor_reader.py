@@ -4,17 +4,18 @@ New entries always get ids above the stream's last id, and entries never change.
 same rows, and nothing needs to be acknowledged. If the option `group` is given, that group only shows the progress.
 """
 
+from dataclasses import replace
 from typing import Any, Final
 
 from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows
 
 from penstock.pipeline.connector.connection.client import Request, now_s, pause_s
-from penstock.pipeline.connector.connection.stream_info import StreamState
+from penstock.pipeline.connector.connection.stream_info import StreamState, stream_states
 from penstock.pipeline.connector.source import group_progress, rate_limit, source_metrics
-from penstock.pipeline.connector.source.batch_reader import divide_evenly, first_ids, place_after
-from penstock.pipeline.connector.source.data_loss import find_loss
+from penstock.pipeline.connector.source.batch_reader import divide_evenly, place_after
+from penstock.pipeline.connector.source.data_loss import beginning, count_loss, entries_after, find_loss, seen_in
 from penstock.pipeline.connector.source.id_ranges import IdRange, cut, how_many, pack, shares
-from penstock.pipeline.connector.source.offsets import Position, StreamOf, cursor_json, cursor_of
+from penstock.pipeline.connector.source.offsets import Position, Seen, StreamOf, cursor_json, cursor_of
 from penstock.pipeline.connector.source.partition_reader import Task
 from penstock.pipeline.connector.source.source_metrics import METRICS
 from penstock.pipeline.connector.source.source_options import EARLIEST, LATEST
@@ -36,6 +37,8 @@ class CursorReader(StreamReader):
         self._short_since_s: float | None = None  # since when there has been something, but less than a batch
         self._published: dict[StreamOf, StreamId] = {}
         self._planned: dict[StreamOf, Position] = {}  # the end of the newest batch
+        self._found: dict[StreamOf, Position] = {}  # where streams begin that were found on the way and not planned yet
+        self._seen: dict[StreamOf, Seen] = {}  # what streams were at the last look
         self._group_checked = self.options.group is None or self.options.group_force
 
     # -- where it begins ----------------------------------------------------------------------------------------------
@@ -57,11 +60,14 @@ class CursorReader(StreamReader):
             return Position(ids.ZERO, 0)  # whatever comes into it will be new
         start = self.options.start.of(key.decode(errors="surrogateescape"))
         if start == EARLIEST:
-            return earliest(state)
+            return beginning(state)
         if start == LATEST:
             return Position(state.last, state.added)
         after = place_after(self.connections.asking[name], key, state, start, self.options.group)
-        return Position(after, state.added if after == state.last else None)
+        if after > state.last:
+            return Position(after, None, seen=seen_in(state))
+        behind = entries_after(after, state)
+        return Position(after, None if behind is None else state.added - behind)
 
     # -- how far it goes ----------------------------------------------------------------------------------------------
 
@@ -94,54 +100,100 @@ class CursorReader(StreamReader):
         if not self.states:
             return None
         ends = {stream: rate_limit.end_position(state) for stream, state in self.states.items()}
-        return cursor_json(ends) | {METRICS: source_metrics.behind(self._planned, self.states)}
+        return cursor_json(ends) | {METRICS: source_metrics.behind(self._planned, self.states) | self.missing()}
 
     def _plan(self, places: dict[StreamOf, Position], limit: ReadLimit) -> dict[str, Any] | None:
         """The end of the next batch; None if there are no new entries, or fewer than minEntriesPerTrigger."""
         if not self.available_now:
             self.refresh_states()
             self._refreshed_s = now_s()
-        begin = self._checked(places)
+        begin, moved = self._checked(places)
         weights = {stream: rate_limit.backlog(begin[stream], state) for stream, state in self.states.items()}
         ahead = [stream for stream in sorted(self.states) if self.states[stream].last > begin[stream].id]
-        if not ahead or self._too_few(sum(weights.values())):
+        if not moved and (not ahead or self._too_few(sum(weights.values()))):
             return None
         granted = dict(weights)
         if isinstance(limit, ReadMaxRows):
             granted = dict(zip(ahead, shares(limit.max_rows, [weights[stream] for stream in ahead]), strict=True))
-        ends = {
-            stream: Position(place.id, place.added) for stream, place in begin.items()
-        }  # without the last batch's cuts
-        marks: dict[StreamOf, list[StreamId]] = {}
+        ends = {  # without what the last batch's plan was
+            stream: Position(place.id, place.added, seen=place.seen if place.is_ahead else None)
+            for stream, place in begin.items()
+        }
+        parts = self._tasks(sum(granted[stream] for stream in ahead))
+        share = -(-sum(granted[stream] for stream in ahead) // parts)
         for stream in ahead:
-            name, key = stream
-            if granted[stream] >= weights[stream]:
-                ends[stream], marks[stream] = rate_limit.end_position(self.states[stream]), []
-            elif granted[stream]:
-                ends[stream], marks[stream] = rate_limit.position_after(
-                    self.connections.asking[name],
-                    key,
-                    begin[stream],
-                    self.states[stream],
-                    granted[stream],
-                    self.options.sizing.fetch,
-                )
-        self._cut(begin, ends, {stream: granted[stream] for stream in marks}, marks)
+            if granted[stream] or not weights[stream]:
+                ends[stream] = self._end(stream, begin, granted[stream], weights[stream], share)
+        for stream, place in begin.items():
+            if stream not in places or (place.id, place.added) != (places[stream].id, places[stream].added):
+                ends[stream] = replace(ends[stream], begin=(place.id, place.added))
+            self._found.pop(stream, None)
         self._planned = ends
         return cursor_json(ends)
 
-    def _checked(self, places: dict[StreamOf, Position]) -> dict[StreamOf, Position]:
-        """The start of the next batch: adds new streams, and reports losses and moves behind them."""
-        begin = dict(places)
+    def _end(
+        self, stream: StreamOf, begin: dict[StreamOf, Position], granted: int, weight: int, share: int
+    ) -> Position:
+        """Where a batch of about `granted` entries ends in a stream, and how it is split into tasks of `share` entries.
+
+        Where entries were deleted one by one, and there will be several tasks, none of them could tell how many are
+        missing: then they are counted here.
+        """
+        name, key = stream
+        client, state, place = self.connections.asking[name], self.states[stream], begin[stream]
+        parts = -(-granted // max(share, 1))
+        doubtful = parts > 1 and place.added is not None and place.id < state.max_deleted
+        if granted >= weight and not (doubtful and entries_after(place.id, state) is None):
+            end = rate_limit.end_position(state)
+            cuts = rate_limit.sampled_cuts(client, key, place.id, end, granted, parts)
+            return replace(end, cuts=cuts, seen=seen_in(state) if cuts or place.added is None else None)
+        most = granted if granted < weight else state.length
+        counted = rate_limit.count_entries(client, key, place, state, most, self.options.sizing.fetch)
+        lost = count_loss(place, state, counted.entries) if counted.is_end else None
+        if lost is not None:
+            self.report_loss(stream, lost)
+            begin[stream] = lost.resume_at or place
+            if begin[stream].id != place.id:  # a stream made anew, from its beginning, which was not counted
+                return begin[stream]
+        cuts, counts = rate_limit.counted_cuts(counted, parts)
+        return replace(counted.end, cuts=cuts, counts=counts, seen=None if counted.is_end else seen_in(state))
+
+    def _checked(self, places: dict[StreamOf, Position]) -> tuple[dict[StreamOf, Position], bool]:
+        """The start of the next batch, and whether it is another place because of a loss.
+
+        Adds new streams, and reports losses and moves behind them.
+        """
+        begin, moved = dict(places), False
+        for stream in self._absent(places):
+            moved |= self._check(stream, begin, None)
         for stream, state in self.states.items():
-            if stream not in begin:
-                begin[stream] = earliest(state)
-                continue
-            lost = find_loss(begin[stream], state)
-            if lost is not None:
-                self.report_loss(*stream, lost.text)
-                begin[stream] = lost.resume_at
-        return begin
+            begin.setdefault(stream, self._found.setdefault(stream, beginning(state)))
+            moved |= self._check(stream, begin, state)
+            place, behind = begin[stream], entries_after(begin[stream].id, state)
+            if place.added is None and behind is not None and state.last >= place.id:
+                begin[stream] = replace(place, added=state.added - behind)
+        self._seen = {stream: seen_in(state) for stream, state in self.states.items()}
+        return begin, moved
+
+    def _check(self, stream: StreamOf, begin: dict[StreamOf, Position], state: StreamState | None) -> bool:
+        """Report what was lost of a stream, and move behind it; whether the place is another one."""
+        place = begin[stream]
+        lost = find_loss(place, state, self._seen.get(stream))
+        if lost is None:
+            return False
+        self.report_loss(stream, lost)
+        begin[stream] = lost.resume_at or place
+        return begin[stream] != place
+
+    def _absent(self, places: dict[StreamOf, Position]) -> list[StreamOf]:
+        """The streams that were read, belong to the query still, and are not there."""
+        asking, wanted = self.connections.asking, self.options.keys
+        named = {name.encode() for name in wanted.names}
+        gone = [stream for stream in places if stream not in self.states and stream[0] in asking]
+        if wanted.pattern is None:
+            return [stream for stream in gone if stream[1] in named]
+        # A stream may be there, and the pattern of this run may be another.
+        return [(name, key) for name, key in gone if not stream_states(asking[name], [key])]
 
     def _too_few(self, entries: int) -> bool:
         """Whether to wait for more entries: fewer than minEntriesPerTrigger, and maxTriggerDelay has not passed."""
@@ -155,30 +207,6 @@ class CursorReader(StreamReader):
             self._short_since_s = None
             return False
         return True
-
-    def _cut(
-        self,
-        begin: dict[StreamOf, Position],
-        ends: dict[StreamOf, Position],
-        weights: dict[StreamOf, int],
-        marks: dict[StreamOf, list[StreamId]],
-    ) -> None:
-        """Split streams with more than one task's share of entries; the splits are part of the offset."""
-        total = sum(weights.values())
-        share = -(-total // self._tasks(total))
-        for stream, weight in weights.items():
-            name, key = stream
-            end = ends[stream]
-            cuts = rate_limit.cuts_of(
-                self.connections.asking[name],
-                key,
-                begin[stream].id,
-                end,
-                marks[stream],
-                weight,
-                -(-weight // max(share, 1)),
-            )
-            ends[stream] = Position(end.id, end.added, cuts)
 
     def _tasks(self, entries: int) -> int:
         sizing = self.options.sizing
@@ -218,39 +246,34 @@ class CursorReader(StreamReader):
         ranges = []
         for stream in sorted(ends):
             until = ends[stream]
-            place = begin.get(stream, Position(ids.ZERO, None))
+            place = begin.get(stream, Position(ids.ZERO, None)) if until.begin is None else Position(*until.begin)
             if until.id < place.id:
-                place = Position(ids.ZERO, None)  # the stream was deleted and created again
+                place = Position(ids.ZERO, None)  # a checkpoint of before `begin`: the stream was made anew
             ranges += self._ranges(stream, place, until)
         if not ranges:
             return []
-        return [Task(some) for some in pack(self._with_firsts(ranges), self._tasks(sum(one.weight for one in ranges)))]
+        return [Task(some) for some in pack(ranges, self._tasks(sum(one.weight for one in ranges)))]
 
     def _ranges(self, stream: StreamOf, place: Position, until: Position) -> list[IdRange]:
         name, key = stream
         spans = cut(place.id, until.id, until.cuts)
         if not spans:
             return []
-        counted = place.added is not None and until.added is not None and until.added >= place.added
-        entries = until.added - place.added if counted and until.added is not None and place.added is not None else 0
-        if len(spans) == 1:
-            return [IdRange(name, key, place.id, until.id, max(entries, 1), exact=counted)]
-        weight = divide_evenly(entries, len(spans)) if counted else self.options.sizing.entries_per_partition
-        return [IdRange(name, key, after, upto, max(weight, 1)) for after, upto in spans]
-
-    def _with_firsts(self, ranges: list[IdRange]) -> list[IdRange]:
-        """The ranges; those without an exact count get their first id, by which a task notices that it was trimmed."""
-        if not self.options.fail_on_loss:
-            return ranges
-        found = []
-        for name, client in self.connections.asking.items():
-            some = [id_range for id_range in ranges if id_range.endpoint == name]
-            firsts = first_ids(client, [id_range for id_range in some if not id_range.exact])
-            found += [
-                IdRange(name, one.key, one.after, one.upto, one.weight, one.exact, firsts.get((one.key, one.after)))
-                for one in some
-            ]
-        return found
+        entries = None if place.added is None or until.added is None else until.added - place.added
+        if entries is not None and entries < 0:
+            entries = None
+        if len(until.counts) == len(spans):
+            counts: list[int | None] = list(until.counts)
+        else:
+            counts = [entries] if len(spans) == 1 else [None] * len(spans)
+        spare = 0
+        if until.seen is not None and entries is not None and until.seen.last == until.id:
+            spare = max(until.seen.length - entries, 0)
+        share = self.options.sizing.entries_per_partition if entries is None else divide_evenly(entries, len(spans))
+        return [
+            IdRange(name, key, after, upto, max(share, 1), count, planned=until.seen, spare=spare)
+            for (after, upto), count in zip(spans, counts, strict=True)
+        ]
 
     # -- the bookmark -------------------------------------------------------------------------------------------------
 
@@ -270,9 +293,3 @@ class CursorReader(StreamReader):
                 group_progress.publish(client, group, moved)
         self._group_checked = True
         self._published = {stream: place.id for stream, place in places.items()}
-
-
-def earliest(state: StreamState) -> Position:
-    """The position before a stream's first entry. Entries trimmed earlier count neither as read nor as lost."""
-    counted = state.max_deleted < state.first or not state.length
-    return Position(ids.ZERO, state.added - state.length if counted else None)

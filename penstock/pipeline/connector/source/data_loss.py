@@ -1,43 +1,194 @@
-"""Detects entries that were trimmed before a query read them, and streams that were deleted or went back."""
+"""Entries that a query should have read and cannot: how many, between which ids, and why.
 
-from dataclasses import dataclass
+A stream's entries-added counter grows with every entry and never for another reason. So the entries that are missing
+after a position are known: entries-added now, less entries-added at the position, less the entries after it that are
+there. XINFO tells the last of these only if all entries are after the position, or none is; else they are counted by
+the tasks that read them.
+
+What took them is not always known. A trim takes the first entries, and leaves no trace; XDEL, XDELEX and XACKDEL raise
+max-deleted-entry-id, which says nothing of how many they took. Sources: XINFO STREAM of Redis 8.6.3 and Penstock.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Final
 
 from penstock.pipeline.connector.connection.stream_info import StreamState
-from penstock.pipeline.connector.source.offsets import Position
+from penstock.pipeline.connector.source.id_ranges import IdRange
+from penstock.pipeline.connector.source.offsets import Position, Seen
+from penstock.pipeline.connector.source.source_options import ALWAYS, CERTAIN, NEVER
+from penstock.pipeline.errors import report_loss
 from penstock.storage.streams import ids
+from penstock.storage.streams.ids import StreamId
+
+TRIMMED: Final = "trimmed"
+DELETED: Final = "deleted"
+TRIMMED_OR_DELETED: Final = "trimmedOrDeleted"
+WENT_BACK: Final = "wentBack"  # the stream was deleted, deleted and made anew, or the server lost its end
+
+SENTENCES: Final = {
+    TRIMMED: "were trimmed",
+    DELETED: "were deleted one by one",
+    TRIMMED_OR_DELETED: "were trimmed or deleted",
+    WENT_BACK: "are gone, because the stream was made anew or its ids were set back,",
+}
 
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """A sentence for the user, and the position from which a query with failOnDataLoss=false goes on."""
+    """`missing`: how many entries, as far as that is known.
 
-    text: str
-    resume_at: Position
-
-
-def find_loss(place: Position, state: StreamState) -> Loss | None:
-    """What was lost after a position, from the stream's counters; None if nothing was, or it cannot be known.
-
-    Entries deleted by XDEL are not a loss. Where some were, the number of trimmed entries cannot be computed.
+    `is_certain`: it is a loss for certain, and no deletion of what is done. `resume_at` is the position from which a
+    query goes on that does not end, None in a task.
     """
-    if state.last < place.id or (place.added is not None and state.added < place.added):
-        beginning = Position(ids.ZERO, 0 if state.max_deleted < state.first and state.added == state.length else None)
-        return Loss(
-            f"the stream went backwards: {ids.text(place.id).decode()} was read, and its last id is "
-            f"{ids.text(state.last).decode()} ({state.added} entries ever): it was deleted and made anew, or the "
-            "server has lost its end",
-            beginning,
-        )
-    if place.added is None or state.max_deleted > place.id:
+
+    cause: str
+    missing: int
+    text: str
+    is_certain: bool
+    resume_at: Position | None = None
+
+
+def tell(loss: Loss, where: str, when: str) -> None:
+    """DataLoss if the query is to end by `when`, the option failOnDataLoss; else a warning, or nothing.
+
+    With `certain`, entries that were deleted one by one are counted without a warning: so such queues are used.
+    """
+    ends = when == ALWAYS or (when == CERTAIN and loss.is_certain)
+    if ends or when == NEVER or loss.cause != DELETED:
+        report_loss(f"{where}: {loss.text}", ends)
+
+
+# -- between two batches ----------------------------------------------------------------------------------------------
+
+
+def seen_in(state: StreamState) -> Seen:
+    return Seen(state.last, state.added, state.length)
+
+
+def beginning(state: StreamState) -> Position:
+    """The position before a stream's first entry. Entries removed earlier count neither as read nor as missing."""
+    return Position(ids.ZERO, state.added - state.length)
+
+
+def entries_after(entry_id: StreamId, state: StreamState) -> int | None:
+    """How many entries a stream has after an id; None if XINFO does not tell."""
+    if not state.length or state.last <= entry_id:
+        return 0
+    return state.length if state.first > entry_id else None
+
+
+def find_loss(place: Position, state: StreamState | None, seen: Seen | None) -> Loss | None:
+    """What was lost after a position before it was planned; None if nothing was, as far as XINFO tells.
+
+    `state` is None for a stream that is not there; `seen` is what it was at the last look, None if that is not known.
+    """
+    seen = seen or place.seen
+    known = 0 if seen is None or place.added is None else max(seen.added - place.added, 0)
+    if state is None:
+        if place.id == ids.ZERO and not place.added and (seen is None or not seen.added):
+            return None
+        text = f"the stream is gone, and {_at_least(known)} after {_text(place.id)}"
+        return Loss(WENT_BACK, known, text, known > 0, Position(ids.ZERO, 0))
+    read_up_to = min(place.id, place.seen.last) if place.is_ahead and place.seen is not None else place.id
+    if state.last < read_up_to or (place.added is not None and state.added < place.added):
+        return _went_back(f"{_text(read_up_to)} was read", known, place, state)
+    if seen is not None and (state.last < seen.last or state.added < seen.added):
+        lost = _went_back(f"{_text(seen.last)} was seen", max(seen.added - state.added, 0), place, state)
+        counted = count_loss(place, state, entries_after(place.id, state))
+        if counted is None or counted.cause != WENT_BACK:  # the entries after the position may be the old ones
+            return replace(lost, resume_at=Position(place.id, None))
+        return lost
+    return count_loss(place, state, entries_after(place.id, state))
+
+
+def count_loss(place: Position, state: StreamState, behind: int | None) -> Loss | None:
+    """What was lost after a position that has `behind` entries after it; None if nothing was, or it is not known."""
+    if place.added is None or behind is None:
         return None
-    if state.length and state.first <= place.id:
+    missing = state.added - place.added - behind
+    if missing < 0:
+        return _went_back(f"{_text(place.id)} was read with {place.added} entries added", 0, place, state)
+    if not missing:
         return None
-    missing = state.added - place.added - state.length
-    if missing <= 0:
-        return None
-    first = ids.text(state.first).decode() if state.length else "none"
+    cause = cause_of(place.id, state)
+    first = _text(state.first) if state.length else "none"
     return Loss(
-        f"{missing} entries were trimmed before they were read: those after {ids.text(place.id).decode()}, and the "
-        f"first that is left is {first}",
-        Position(place.id, place.added + missing, place.cuts),
+        cause,
+        missing,
+        f"{missing} entries {SENTENCES[cause]} before they were read: those after {_text(place.id)}, and the first "
+        f"that is left is {first}",
+        cause in (TRIMMED, WENT_BACK),
+        Position(place.id, place.added + missing),
     )
+
+
+def cause_of(after: StreamId, state: StreamState) -> str:
+    """What took entries after an id, of which some are missing; WENT_BACK if nothing can have taken them."""
+    is_trimmed = not state.length or state.first > after  # else a trim would have taken the first entry before them
+    if state.max_deleted > after:
+        return TRIMMED_OR_DELETED if is_trimmed else DELETED
+    return TRIMMED if is_trimmed else WENT_BACK
+
+
+def _went_back(what: str, known: int, place: Position, state: StreamState) -> Loss:
+    return Loss(
+        WENT_BACK,
+        known,
+        f"the stream went backwards: {what}, and its last id is {_text(state.last)} ({state.added} entries ever, "
+        f"{state.length} left): it was deleted and made anew, its ids were set back, or the server has lost its end; "
+        f"{_at_least(known)} after {_text(place.id)}",
+        True,
+        beginning(state),
+    )
+
+
+# -- in a task --------------------------------------------------------------------------------------------------------
+
+
+def range_loss(id_range: IdRange, rows: int, state: StreamState | None) -> Loss | None:
+    """What a task could not read of a range of which it read `rows` entries, and which may not be whole."""
+    count = len(id_range.ids) if id_range.ids else id_range.count
+    if state is None or state.last < id_range.upto:
+        missing = 0 if count is None else max(count - rows, 0)
+        last = "is gone" if state is None else f"went backwards, its last id is {_text(state.last)}"
+        return Loss(WENT_BACK, missing, f"the stream {last}: {_at_least(missing)}", True)
+    if count is None:
+        return _uncounted_loss(id_range, state)
+    if rows > count:
+        text = f"{rows} entries are where {count} were: the stream was deleted and made anew, or its ids were set back"
+        return Loss(WENT_BACK, 0, text, True)
+    if rows == count:
+        return None
+    cause = cause_of(id_range.after, state)
+    text = f"{count - rows} of {count} entries {SENTENCES[cause]} before they were read"
+    return Loss(cause, count - rows, text, cause in (TRIMMED, WENT_BACK))
+
+
+def _uncounted_loss(id_range: IdRange, state: StreamState) -> Loss | None:
+    """None if nothing was removed from the stream since the range was planned, or only entries before the batch."""
+    planned = id_range.planned
+    if planned is None:
+        return Loss(TRIMMED_OR_DELETED, 0, "entries were trimmed while they were read, or deleted", False)
+    added = state.added - planned.added
+    if added < 0 or (state.first > planned.last and state.length > added):
+        return Loss(WENT_BACK, 0, "the stream was deleted and made anew, or the server has lost its end", True)
+    removed = planned.length + added - state.length
+    cause = cause_of(id_range.after, state)
+    if cause == TRIMMED:
+        removed -= id_range.spare
+    if removed <= 0 or cause == WENT_BACK:
+        return None
+    return Loss(
+        cause,
+        removed,
+        f"entries {SENTENCES[cause]} while they were read, at most {removed} (those of this part were not counted)",
+        False,
+    )
+
+
+def _at_least(known: int) -> str:
+    return f"at least {known} entries were not read" if known else "it is not known how many entries were not read"
+
+
+def _text(entry_id: StreamId) -> str:
+    return ids.text(entry_id).decode()

@@ -8,6 +8,7 @@ import heapq
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from penstock.pipeline.connector.source.offsets import Seen
 from penstock.storage.streams.ids import StreamId
 
 
@@ -15,8 +16,9 @@ from penstock.storage.streams.ids import StreamId
 class IdRange:
     """A part of one stream for a task to read: ids in `(after, upto]`, or only those in `ids` if it is not empty.
 
-    `weight` is the number of entries: exact if `exact` (deleted entries aside), else an estimate. `first` is the id of
-    the first entry when the range was planned; None if it was not looked up.
+    `weight` estimates the number of entries. `count` is how many there were when the range was planned, None if they
+    were not counted; then `planned` is the stream's state at that time, if it is known, `spare` the number of entries
+    before the batch, which may be trimmed, and `first` the id of the first entry, if it was looked up.
     """
 
     endpoint: str
@@ -24,8 +26,10 @@ class IdRange:
     after: StreamId
     upto: StreamId
     weight: int
-    exact: bool = False
+    count: int | None = None
     first: StreamId | None = None
+    planned: Seen | None = None
+    spare: int = 0
     ids: tuple[StreamId, ...] = ()
 
 

@@ -6,14 +6,20 @@ a batch that is run again must have the same tasks: the sink counts the rows tha
 
     {"v": 1, "at": {"main": {"orders": ["1795214535211-9", 1834211, ["1795214530000-0"]]}}}
 
-An offset of `groupMode=shared` has the deliveries of one batch, as runs of ids or single ids, and the last id
-delivered to the group in each stream.
+A fourth member says more of the batch, where there is more to say: `counts`, the entries of each part; `begin`, where
+the batch begins, if not where the batch before it ended; `seen`, the state of the stream when the batch was planned.
+
+    ["7-0", 70, ["4-0"], {"begin": ["1-0", 10], "counts": [30, 30], "seen": ["9-0", 90, 80]}]
+
+An offset of `groupMode=shared` has the deliveries of one batch, as runs of ids or single ids, and for each stream the
+last id delivered to the group, entries-added up to it, and the state of the stream before these deliveries.
 
     {"v": 1, "n": 17, "consumer": "spark-6f1c", "last": {"main": {"orders": "7-1"}},
+     "added": {"main": {"orders": 71}}, "seen": {"main": {"orders": ["7-1", 71, 50]}},
      "runs": {"main": {"orders": [["5-0", "7-1", 41], ["ids", "3-0", "3-9"]]}}}
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
@@ -28,12 +34,35 @@ StreamOf: TypeAlias = tuple[str, bytes]  # an endpoint's name, a key
 
 
 @dataclass(frozen=True, slots=True)
+class Seen:
+    """What a stream was when a query looked at it: its last id, its entries-added counter, its length."""
+
+    last: StreamId
+    added: int
+    length: int
+
+
+@dataclass(frozen=True, slots=True)
 class Position:
-    """How far a stream was read. `added` is its entries-added counter there, None if unknown."""
+    """How far a stream was read, and how the batch that ends there was planned.
+
+    `added`: as long as entries-added is this number and the entries after `id`, nothing is missing; None if unknown.
+    `counts` are the entries of each part, () if they were not counted. `begin` (id, added) is where the batch begins,
+    None if where the batch before it ended. A `seen` that ends before `id` belongs to a query that was told to begin
+    with entries that were not there yet.
+    """
 
     id: StreamId
     added: int | None
     cuts: tuple[StreamId, ...] = ()
+    counts: tuple[int, ...] = ()
+    begin: tuple[StreamId, int | None] | None = None
+    seen: Seen | None = None
+
+    @property
+    def is_ahead(self) -> bool:
+        """Whether the position is after the stream's last entry, because the query was told to begin there."""
+        return self.seen is not None and self.seen.last < self.id
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,35 +83,63 @@ class Delivered:
     consumer: str
     runs: dict[StreamOf, tuple[DeliveredIds, ...]] = field(default_factory=dict)
     last: dict[StreamOf, StreamId] = field(default_factory=dict)
+    added: dict[StreamOf, int] = field(default_factory=dict)
+    seen: dict[StreamOf, Seen] = field(default_factory=dict)
 
 
 def cursor_json(places: dict[StreamOf, Position]) -> dict[str, Any]:
-    at = {stream: [_text(place.id), place.added, *_cuts(place)] for stream, place in places.items()}
+    at = {stream: [_text(place.id), place.added, *_plan_row(place)] for stream, place in places.items()}
     return {"v": VERSION, "at": _nested(at)}
 
 
-def _cuts(place: Position) -> list[list[str]]:
-    return [[_text(one) for one in place.cuts]] if place.cuts else []
+def _plan_row(place: Position) -> list[Any]:
+    """The members of a position that most have not."""
+    more: dict[str, Any] = {}
+    if place.begin is not None:
+        more["begin"] = [_text(place.begin[0]), place.begin[1]]
+    if place.counts:
+        more["counts"] = list(place.counts)
+    if place.seen is not None:
+        more["seen"] = _seen_row(place.seen)
+    cuts = [_text(one) for one in place.cuts]
+    return [cuts, more] if more else [cuts] if cuts else []
 
 
 def cursor_of(offset: dict[str, Any]) -> dict[StreamOf, Position]:
     """The places in an offset; PipelineError if another mode, or a later version, wrote it."""
     _check(offset, "at")
-    return {
-        stream: Position(_id(row[0]), row[1], tuple(_id(one) for one in (row[2] if len(row) > 2 else ())))
-        for stream, row in _flat(offset["at"])
-    }
+    return {stream: _position(*row) for stream, row in _flat(offset["at"])}
+
+
+def _position(
+    entry_id: str, added: int | None, cuts: Sequence[str] = (), more: Mapping[str, Any] | None = None
+) -> Position:
+    more = more or {}
+    begin, seen = more.get("begin"), more.get("seen")
+    return Position(
+        _id(entry_id),
+        added,
+        tuple(_id(one) for one in cuts),
+        tuple(more.get("counts", ())),
+        None if begin is None else (_id(begin[0]), begin[1]),
+        None if seen is None else _seen_of(seen),
+    )
 
 
 def delivered_json(offset: Delivered) -> dict[str, Any]:
     runs = {stream: [_run_row(run) for run in some] for stream, some in offset.runs.items() if some}
-    return {
+    written = {
         "v": VERSION,
         "n": offset.number,
         "consumer": offset.consumer,
         "last": _nested({stream: _text(last) for stream, last in offset.last.items()}),
         "runs": _nested(runs),
     }
+    if offset.added:
+        written["added"] = _nested(offset.added)
+    if offset.seen:
+        written["seen"] = _nested({stream: _seen_row(seen) for stream, seen in offset.seen.items()})
+    return written
 
 
 def delivered_of(offset: dict[str, Any]) -> Delivered:
@@ -90,7 +147,17 @@ def delivered_of(offset: dict[str, Any]) -> Delivered:
     _check(offset, "runs")
     runs = {stream: tuple(_run_of(row) for row in rows) for stream, rows in _flat(offset["runs"])}
     last = {stream: _id(word) for stream, word in _flat(offset["last"])}
-    return Delivered(offset["n"], offset["consumer"], runs, last)
+    added = dict(_flat(offset.get("added", {})))
+    seen = {stream: _seen_of(row) for stream, row in _flat(offset.get("seen", {}))}
+    return Delivered(offset["n"], offset["consumer"], runs, last, added, seen)
+
+
+def _seen_row(seen: Seen) -> list[Any]:
+    return [_text(seen.last), seen.added, seen.length]
+
+
+def _seen_of(row: list[Any]) -> Seen:
+    return Seen(_id(row[0]), row[1], row[2])
 
 
 def _run_row(run: DeliveredIds) -> list[Any]:

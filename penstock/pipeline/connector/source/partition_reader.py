@@ -1,11 +1,9 @@
 """What an executor does: reads the ranges of a task, page by page, and yields record batches.
 
 A range can be read again at any time, with the same entries: by another attempt of the task, by another action on the
-batch, or by the next driver. Entries that are missing were deleted on purpose (XDEL) or trimmed too early; the stream's
-counters tell which, where they can.
+batch, or by the next driver. A range is read to its end before it is known whether entries were missing.
 """
 
-import warnings
 from collections import deque
 from collections.abc import Iterable, Iterator
 from itertools import groupby
@@ -19,13 +17,14 @@ from penstock.errors import ReplyError
 from penstock.pipeline.connector.connection.client import Client, Endpoint, Request, packed
 from penstock.pipeline.connector.connection.stream_info import refused, stream_states
 from penstock.pipeline.connector.placeholder import is_placeholder
+from penstock.pipeline.connector.source.data_loss import WENT_BACK, cause_of, range_loss, tell
 from penstock.pipeline.connector.source.entry_columns import Columns, Origin
 from penstock.pipeline.connector.source.entry_pages import Page, decode
 from penstock.pipeline.connector.source.id_ranges import IdRange
 from penstock.pipeline.connector.source.range_splitter import exclusive
 from penstock.pipeline.connector.source.source_options import Entries
 from penstock.pipeline.connector.worker import keep_modules
-from penstock.pipeline.errors import DataLoss, PipelineError, ShortErrors
+from penstock.pipeline.errors import PipelineError, ShortErrors
 from penstock.storage.streams import ids
 from penstock.storage.streams.ids import StreamId
 
@@ -81,16 +80,20 @@ class TaskReader(ShortErrors):
 class _RangeProgress:
     """A range and how far it has been read."""
 
-    __slots__ = ("after", "id_range", "rows")
+    __slots__ = ("after", "id_range", "is_whole", "rows")
 
     def __init__(self, id_range: IdRange) -> None:
         self.id_range = id_range
         self.after: StreamId = id_range.after
         self.rows = 0
+        self.is_whole = True  # nothing says that entries are missing that were not counted
 
-    @property
-    def first_page(self) -> bool:
-        return self.after == self.id_range.after
+    def begins_as_planned(self, page: Page, number: int) -> bool:
+        """Whether a page begins with the entry that was the range's first when it was planned."""
+        first = self.id_range.first
+        if first is None or self.after != self.id_range.after or not page.counts[number]:
+            return False
+        return ids.parse(page.first_id(number)) == first
 
 
 class _Reading:
@@ -118,15 +121,16 @@ class _Reading:
                 count = self._fetch
                 page = self._page(self._requests(asked), asked[0].id_range.key)
                 keys = tuple(one.id_range.key for one in asked)
+                self._doubt(asked, page)
                 for number, one in reversed(list(enumerate(asked))):
-                    self._check(one, page, number)
                     one.rows += page.counts[number]
                     if page.counts[number] == count:
                         one.after = ids.parse(page.last_id(number))
                         if one.after < one.id_range.upto:
                             waiting.appendleft(one)
                             continue
-                    self._check_end(one)
+                    if not one.is_whole or one.id_range.count not in (None, one.rows):
+                        self._check_end(one.id_range, one.rows)
                 asked = self._next(waiting) if waiting and not waiting[0].id_range.ids else []
                 if asked and self._ahead:
                     self._client.send_ahead(_joined(self._requests(asked)))
@@ -160,53 +164,45 @@ class _Reading:
             raise refused(self._client, key, refusal) from None
 
     def _listed(self, id_range: IdRange) -> Iterator[tuple[tuple[bytes, ...], Page]]:
-        """The entries of a range that is a list of ids. Deleted ones are left out, as XCLAIM leaves them out."""
+        """The entries of a range that is a list of ids."""
+        rows = 0
         for at in range(0, len(id_range.ids), MOST_REQUESTS):
             some = [ids.text(one) for one in id_range.ids[at : at + MOST_REQUESTS]]
             page = self._page([["XRANGE", id_range.key, one, one] for one in some], id_range.key)
+            rows += len(page)
             if len(page):
                 yield (id_range.key,) * len(some), page
+        if rows < len(id_range.ids):
+            self._check_end(id_range, rows)
 
     # -- what is missing ----------------------------------------------------------------------------------------------
 
-    def _check(self, one: _RangeProgress, page: Page, number: int) -> None:
-        """For a range without an exact count: DataLoss if entries were trimmed since the previous page."""
-        id_range = one.id_range
-        if id_range.exact or not self._options.fail_on_loss:
+    def _doubt(self, asked: list[_RangeProgress], page: Page) -> None:
+        """Mark the ranges that were not counted and, by what their stream is after a page, may have lacked an entry."""
+        unsure = [(one, number) for number, one in enumerate(asked) if one.id_range.count is None and one.is_whole]
+        unsure = [(one, number) for one, number in unsure if not one.begins_as_planned(page, number)]
+        if not unsure:
             return
-        if one.first_page:
-            if id_range.first is None or (page.counts[number] and ids.parse(page.first_id(number)) == id_range.first):
-                return
-            seen = id_range.first - 1
-        else:
-            seen = one.after
-        state = stream_states(self._client, [id_range.key]).get(id_range.key)
-        if state is not None and (state.max_deleted > seen or (state.length and state.first <= seen)):
-            return
-        raise DataLoss(
-            self._lost(id_range, f"entries after {ids.text(seen).decode()} were trimmed while they were read")
-        )
+        states = stream_states(self._client, {one.id_range.key for one, _ in unsure})
+        for one, _ in unsure:
+            state = states.get(one.id_range.key)
+            one.is_whole = (
+                state is not None
+                and state.last >= one.id_range.upto
+                and cause_of(one.after, state) == WENT_BACK  # nothing can have taken entries
+            )
 
-    def _check_end(self, one: _RangeProgress) -> None:
-        """DataLoss, or a warning, if a range with an exact count had fewer entries than planned."""
-        id_range = one.id_range
-        if not id_range.exact or one.rows >= id_range.weight:
-            return
-        missing = id_range.weight - one.rows
+    def _check_end(self, id_range: IdRange, rows: int) -> None:
+        """DataLoss, or a warning, if a range lacked entries that were there when it was planned."""
         state = stream_states(self._client, [id_range.key]).get(id_range.key)
-        if state is not None and state.max_deleted > id_range.after:
-            return  # deleted by XDEL, on purpose
-        text = self._lost(id_range, f"{missing} of {id_range.weight} entries were trimmed before they were read")
-        if self._options.fail_on_loss:
-            raise DataLoss(text)
-        warnings.warn(text, stacklevel=2)
-
-    def _lost(self, id_range: IdRange, what: str) -> str:
-        return (
-            f"{self._client.endpoint.address}: stream {id_range.key.decode(errors='replace')!r}, ids after "
-            f"{ids.text(id_range.after).decode()} up to {ids.text(id_range.upto).decode()}: {what} "
-            "(failOnDataLoss=false goes on without them)"
-        )
+        loss = range_loss(id_range, rows, state)
+        if loss is not None:
+            tell(
+                loss,
+                f"{self._client.endpoint.address}: stream {id_range.key.decode(errors='replace')!r}, ids after "
+                f"{ids.text(id_range.after).decode()} up to {ids.text(id_range.upto).decode()}",
+                self._options.on_loss,
+            )
 
     # -- deliveries ---------------------------------------------------------------------------------------------------
 

@@ -1,5 +1,7 @@
 """Where a batch ends: at the end of each stream, or after a share of its backlog; and where it is split into tasks."""
 
+import itertools
+from dataclasses import dataclass
 from typing import Final
 
 from penstock.pipeline.connector.connection.client import Client, packed
@@ -34,10 +36,22 @@ def end_position(state: StreamState) -> Position:
     return Position(state.last, state.added)
 
 
-def position_after(
-    client: Client, key: bytes, place: Position, state: StreamState, entries: int, fetch: int
-) -> tuple[Position, list[StreamId]]:
-    """The position `entries` entries after `place`, and about MARKS ids on the way, at even distances.
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """The position after `entries` entries, which were read for it; `marks` are ids among them, one after each `every`.
+
+    `is_end`: there are no more entries.
+    """
+
+    end: Position
+    entries: int
+    marks: list[StreamId]
+    every: int
+    is_end: bool
+
+
+def count_entries(client: Client, key: bytes, place: Position, state: StreamState, entries: int, fetch: int) -> Counted:
+    """Count up to `entries` entries after `place`, with about MARKS ids on the way, at even distances.
 
     It reads all those entries: O(entries), in pages of `fetch`.
     """
@@ -48,26 +62,31 @@ def position_after(
         count = min(fetch, entries - seen)
         page = decode(client.framed(packed("XRANGE", key, exclusive(after), ids.text(state.last), "COUNT", count)))
         if not len(page):
-            return end_position(state), marks
+            return Counted(end_position(state), seen, marks, every, True)
         texts = page.texts(page.id_at[(-seen - 1) % every :: every])
         marks += [ids.parse(one) for one in texts.to_pylist()]
         after = ids.parse(page.last_id())
         seen += len(page)
         if len(page) < count:
-            break
+            return Counted(end_position(state), seen, marks, every, True)
     if after >= state.last:
-        return end_position(state), marks
-    # A deleted entry counts in entries-added and was not read here: then the count is unknown.
-    known = place.added is not None and state.max_deleted <= place.id
-    return Position(after, place.added + seen if known and place.added is not None else None), marks
+        return Counted(end_position(state), seen, marks, every, True)
+    # Entries that are missing between here and `place` count as missing after here: they are told of at the end.
+    return Counted(Position(after, None if place.added is None else place.added + seen), seen, marks, every, False)
 
 
-def cuts_of(
-    client: Client, key: bytes, after: StreamId, end: Position, marks: list[StreamId], entries: int, parts: int
+def counted_cuts(counted: Counted, parts: int) -> tuple[tuple[StreamId, ...], tuple[int, ...]]:
+    """The ids at which to split what was counted into `parts`, and the entries in each."""
+    at = sorted({one for one in even_cuts(0, len(counted.marks), parts) if one}) if parts > 1 else []
+    bounds = [0, *(one * counted.every for one in at), counted.entries]
+    counts = tuple(upto - begin for begin, upto in itertools.pairwise(bounds))
+    return tuple(counted.marks[one - 1] for one in at), counts
+
+
+def sampled_cuts(
+    client: Client, key: bytes, after: StreamId, end: Position, entries: int, parts: int
 ) -> tuple[StreamId, ...]:
-    """The ids at which to split a range into `parts`: counted marks if there are any, else found by sampling."""
+    """The ids at which to split a range into `parts`, found by sampling."""
     if parts < 2 or entries < 2:
         return ()
-    if marks:
-        return tuple(sorted({marks[at - 1] for at in even_cuts(0, len(marks), parts)}))
     return tuple(find_cuts(client, key, after, end.id, entries, parts))

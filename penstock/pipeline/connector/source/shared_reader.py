@@ -12,8 +12,18 @@ from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows
 
 from penstock.errors import ReplyError
 from penstock.pipeline.connector.connection.client import Client, Reply, Request, mapping, now_s, pause_s
+from penstock.pipeline.connector.connection.stream_info import StreamState
+from penstock.pipeline.connector.source.data_loss import WENT_BACK, Loss, entries_after, find_loss, seen_in
 from penstock.pipeline.connector.source.id_ranges import IdRange, how_many, pack
-from penstock.pipeline.connector.source.offsets import Delivered, DeliveredIds, StreamOf, delivered_json, delivered_of
+from penstock.pipeline.connector.source.offsets import (
+    Delivered,
+    DeliveredIds,
+    Position,
+    Seen,
+    StreamOf,
+    delivered_json,
+    delivered_of,
+)
 from penstock.pipeline.connector.source.partition_reader import Task
 from penstock.pipeline.connector.source.source_metrics import ENTRIES_BEHIND, METRICS, REDELIVERED, STREAMS
 from penstock.pipeline.connector.source.source_options import EARLIEST, LATEST
@@ -46,6 +56,8 @@ class SharedReader(StreamReader):
         self._newest_number = -1
         self._idle = False
         self._target: dict[StreamOf, StreamId] = {}
+        self._places: dict[StreamOf, Position] = {}  # how far the group had read when we last read
+        self._seen: dict[StreamOf, Seen] = {}  # what streams were at the last look
         self._claimed_up_to: dict[StreamOf, bytes] = {}
         self._redelivered = 0
         self._metrics: dict[str, int] | None = None
@@ -93,7 +105,7 @@ class SharedReader(StreamReader):
         if now_s() >= self._metrics_due_s:  # Spark asks up to 90 times a second
             self._metrics = self._group_metrics()
             self._metrics_due_s = now_s() + METRICS_EVERY_S
-        return {**self._reported, METRICS: {**(self._metrics or {}), REDELIVERED: self._redelivered}}
+        return {**self._reported, METRICS: {**(self._metrics or {}), REDELIVERED: self._redelivered, **self.missing()}}
 
     def _group_metrics(self) -> dict[str, int]:
         """How far the group is behind, by XINFO GROUPS; streams whose lag the server does not know count nothing."""
@@ -111,9 +123,7 @@ class SharedReader(StreamReader):
         ranges = []
         for (name, key), runs in delivered_of(end).runs.items():
             for run in runs:
-                ranges.append(
-                    IdRange(name, key, run.first - 1, run.last, max(run.count, 1), exact=not run.ids, ids=run.ids)
-                )
+                ranges.append(IdRange(name, key, run.first - 1, run.last, max(run.count, 1), run.count, ids=run.ids))
         if not ranges:
             return []
         return [Task(some) for some in pack(ranges, self._tasks(sum(id_range.weight for id_range in ranges)))]
@@ -137,8 +147,10 @@ class SharedReader(StreamReader):
                 claimed = self._claim(client, self._joined[name], per_key)
                 self._redelivered += self._add(taken, claimed, together=False)
         wanted = self._behind_target() if self.available_now else self._joined
-        blocks = self._idle and not taken
-        self._add(taken, self._read_new(wanted, per_key, blocks, done), together=True)
+        found = self._read_new(wanted, per_key, done)
+        if self._idle and not taken and not any(found.values()):
+            found = self._wait(wanted, per_key, done)
+        self._add(taken, found, together=True)
         return taken
 
     def _add(
@@ -157,49 +169,81 @@ class SharedReader(StreamReader):
         keys = sum(map(len, self._joined.values()))
         return max(limit.max_rows // max(keys, 1), 1) if isinstance(limit, ReadMaxRows) else MOST_A_KEY
 
-    def _read_new(
-        self, wanted: dict[str, list[bytes]], count: int, blocks: bool, done: Delivered
-    ) -> dict[StreamOf, list[bytes]]:
-        """XREADGROUP for new entries; with `blocks` it waits up to `pollTimeout`."""
-        requests: dict[str, Request] = {}
-        wait_ms = max(self.options.poll_ms, 1)
+    def _read_new(self, wanted: dict[str, list[bytes]], count: int, done: Delivered) -> dict[StreamOf, list[bytes]]:
+        """XREADGROUP for new entries; what the group lost before they were delivered is reported first."""
+        found: dict[StreamOf, list[bytes]] = {}
         for name, keys in wanted.items():
-            if keys:
-                block: list[str | int] = ["BLOCK", wait_ms] if blocks else []
-                consumer_words = [self.group, self._name or ""]
-                requests[name] = [
-                    "XREADGROUP",
-                    "GROUP",
-                    *consumer_words,
-                    "COUNT",
-                    count,
-                    *block,
-                    "STREAMS",
-                    *keys,
-                    *[">"] * len(keys),
-                ]
+            if not keys:
+                continue
+            looks: list[Request] = [["XINFO", about, key] for key in keys for about in ("STREAM", "GROUPS")]
+            words = self._reading(keys, count)
+            *states, reply = self.connections.asking[name].pipeline([*looks, words], retry=False)
+            for key, state, groups in zip(keys, states[::2], states[1::2], strict=True):
+                if not isinstance(state, ReplyError) and not isinstance(groups, ReplyError):
+                    self._check((name, key), StreamState.of(state), groups, done)
+            if isinstance(reply, ReplyError):
+                self._refused(reply, done)
+                return {}
+            found.update(self._delivered(name, reply))
+        return found
+
+    def _wait(self, wanted: dict[str, list[bytes]], count: int, done: Delivered) -> dict[StreamOf, list[bytes]]:
+        """XREADGROUP that waits up to `pollTimeout`, for groups that have read all there is."""
+        wait_ms = max(self.options.poll_ms, 1)
+        requests = {name: self._reading(keys, count, "BLOCK", wait_ms) for name, keys in wanted.items() if keys}
         if not requests:
-            if blocks:
-                pause_s(wait_ms / 1000)
+            pause_s(wait_ms / 1000)
             return {}
         try:
-            if blocks:
-                replies = self.connections.wait(requests, wait_ms, retry=False)
-            else:
-                replies = {
-                    name: self.connections.asking[name].call(*words, retry=False) for name, words in requests.items()
-                }
+            replies = self.connections.wait(requests, wait_ms, retry=False)
         except ReplyError as refusal:
-            self._recover = True  # another server may have delivered something
-            if not refusal.text.startswith(b"NOGROUP"):
-                raise
-            self._on_group_destroyed(done)
+            self._refused(refusal, done)
             return {}
-        found = {}
+        found: dict[StreamOf, list[bytes]] = {}
         for name, reply in replies.items():
-            for key, entries in reply or ():
-                found[name, key] = [entry[0] for entry in entries]
+            found.update(self._delivered(name, reply))
         return found
+
+    def _reading(self, keys: list[bytes], count: int, *block: str | int) -> Request:
+        consumer = self._name or ""
+        return [
+            "XREADGROUP", "GROUP", self.group, consumer, "COUNT", count, *block, "STREAMS", *keys, *[">"] * len(keys)
+        ]  # fmt: skip
+
+    def _refused(self, refusal: ReplyError, done: Delivered) -> None:
+        self._recover = True  # another server, or another stream, may have delivered something
+        if not refusal.text.startswith(b"NOGROUP"):
+            raise refusal
+        self._on_group_destroyed(done)
+
+    def _delivered(self, name: str, reply: Reply) -> dict[StreamOf, list[bytes]]:
+        """The ids in a reply to XREADGROUP; the group's place moves behind them."""
+        found: dict[StreamOf, list[bytes]] = {}
+        for key, entries in reply or ():
+            some = found[name, key] = [entry[0] for entry in entries]
+            place = self._places.get((name, key))
+            if place is not None and some:
+                added = None if place.added is None else place.added + len(some)
+                self._places[name, key] = Position(ids.parse(some[-1]), added)
+        return found
+
+    def _check(self, stream: StreamOf, state: StreamState, groups: Reply, done: Delivered) -> None:
+        """Report the entries that the group will never deliver, and note how far it has read."""
+        row = next((row for row in map(mapping, groups) if row[b"name"] == self.group.encode()), None)
+        if row is None:
+            return
+        last = ids.parse(row[b"last-delivered-id"])
+        place = self._places.get(stream, Position(done.last.get(stream, ids.ZERO), done.added.get(stream)))
+        if place.id != last or place.added is None:  # others have read too; entries-read is null where it is not known
+            place = Position(last, row[b"entries-read"])
+        lost = find_loss(place, state, self._seen.get(stream) or done.seen.get(stream))
+        if lost is not None:
+            self.report_loss(stream, lost)
+            place = Position(last, place.added if lost.resume_at is None else lost.resume_at.added)
+        behind = entries_after(last, state)
+        if behind is not None:
+            place = Position(last, state.added - behind)
+        self._places[stream], self._seen[stream] = place, seen_in(state)
 
     def _behind_target(self) -> dict[str, list[bytes]]:
         """The streams whose group has not reached the last id at the query's start (Trigger.AvailableNow)."""
@@ -224,7 +268,7 @@ class SharedReader(StreamReader):
         """The offset with these deliveries, in runs of at most one task's share."""
         total = sum(len(some) for parts in taken.values() for _, some in parts)
         share = max(-(-total // self._tasks(total)), 1)
-        offset = Delivered(done.number + 1, done.consumer, last=dict(done.last))
+        offset = Delivered(done.number + 1, done.consumer, last=dict(done.last), seen=done.seen | self._seen)
         for stream, parts in taken.items():
             runs = []
             for together, some in parts:
@@ -234,6 +278,13 @@ class SharedReader(StreamReader):
                 if together:
                     offset.last[stream] = runs[-1].last
             offset.runs[stream] = tuple(runs)
+        for stream, last in offset.last.items():
+            place = self._places.get(stream, Position(ids.ZERO, None))
+            added = (
+                place.added if place.id == last else done.added.get(stream) if done.last.get(stream) == last else None
+            )
+            if added is not None:
+                offset.added[stream] = added
         self._newest_ids = {stream: [one for _, some in parts for one in some] for stream, parts in taken.items()}
         self._newest_number = offset.number
         return offset
@@ -348,6 +399,7 @@ class SharedReader(StreamReader):
             client = self.connections.asking[name]
             known = set(self._joined.get(name, ()))
             new = [key for key in keys if key not in known]
+            self._report_destroyed(client, [key for key in new if (name, key) in done.last], done)
             places = [self._group_start((name, key), done) for key in new]
             replies = client.pipeline(
                 [
@@ -375,17 +427,25 @@ class SharedReader(StreamReader):
         return ids.text(max(ids.parse(start.encode()) - 1, ids.ZERO))
 
     def _on_group_destroyed(self, done: Delivered) -> None:
-        """Report a destroyed group or stream; with failOnDataLoss=false it is created again where we left it."""
+        """Report destroyed groups and streams; a query that goes on creates the group again where it had come to."""
         for name, keys in self._joined.items():
-            client = self.connections.asking[name]
-            replies = client.pipeline([["XINFO", "GROUPS", key] for key in keys])
-            for key, reply in list(zip(keys, replies, strict=True)):
-                names = [] if isinstance(reply, ReplyError) else [mapping(pairs)[b"name"] for pairs in reply]
-                if self.group.encode() not in names:
-                    self.report_loss(
-                        name, key, f"group {self.group!r} was destroyed, and what was pending in it is unknown"
-                    )
-                    keys.remove(key)
-                    if isinstance(reply, ReplyError):
-                        done.last.pop((name, key), None)  # a new stream of that name is read from its beginning
+            gone = self._report_destroyed(self.connections.asking[name], keys, done)
+            keys[:] = [key for key in keys if key not in gone]
         self._join_due_s = 0.0
+
+    def _report_destroyed(self, client: Client, keys: list[bytes], done: Delivered) -> set[bytes]:
+        """Report the streams among these that lack the group, or are not there."""
+        gone = set()
+        for key, reply in zip(keys, client.pipeline([["XINFO", "GROUPS", key] for key in keys]), strict=True):
+            names = [] if isinstance(reply, ReplyError) else [mapping(pairs)[b"name"] for pairs in reply]
+            if self.group.encode() in names:
+                continue
+            gone.add(key)
+            stream = (client.endpoint.name, key)
+            text = f"group {self.group!r} was destroyed, and what was pending in it is unknown"
+            self.report_loss(stream, Loss(WENT_BACK, 0, text, True))
+            self._places.pop(stream, None)
+            if isinstance(reply, ReplyError):  # a new stream of that name is read from its beginning
+                for known in (done.last, done.added, done.seen, self._seen):
+                    known.pop(stream, None)
+        return gone

@@ -8,12 +8,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from penstock.pipeline.connector.connection.connection_options import Keys, Servers, read_keys, read_servers
-from penstock.pipeline.connector.connection.option_reader import OptionReader
+from penstock.pipeline.connector.connection.option_reader import NO, YES, OptionReader
 from penstock.pipeline.connector.schemas import TABLES
 from penstock.pipeline.connector.source.payload_options import PayloadOptions, read_payload
 from penstock.pipeline.errors import OptionError
 from penstock.storage.streams import ids
 
+ALWAYS, CERTAIN, NEVER = "true", "certain", "false"  # the values of failOnDataLoss
 EARLIEST, LATEST, GROUP = "earliest", "latest", "group"
 EVERY_OTHER = "*"  # in the JSON of startingId: the streams that it does not name
 CURSOR, SHARED = "cursor", "shared"
@@ -96,7 +97,7 @@ class Entries:
     min_per_trigger: int | None
     max_delay_ms: int
     poll_ms: int
-    fail_on_loss: bool
+    on_loss: str  # ALWAYS, CERTAIN or NEVER: which losses end the query
     group: str | None
     group_mode: str
     group_force: bool
@@ -106,6 +107,11 @@ class Entries:
     replace_bad_text: bool
     push_filters: bool
     payload: PayloadOptions | None
+
+    @property
+    def fail_on_loss(self) -> bool:
+        """Whether a loss ends the query that is not certain to be one."""
+        return self.on_loss == ALWAYS
 
 
 def read_entries(options: Mapping[str, str], streaming: bool) -> Entries:
@@ -122,7 +128,7 @@ def read_entries(options: Mapping[str, str], streaming: bool) -> Entries:
         min_per_trigger=reader.integer("minEntriesPerTrigger", None, 1),
         max_delay_ms=reader.duration_ms("maxTriggerDelay", "15m"),
         poll_ms=reader.duration_ms("pollTimeout", "500ms"),
-        fail_on_loss=reader.flag("failOnDataLoss", True),
+        on_loss=_read_on_loss(reader),
         group=reader.text("group"),
         group_mode=reader.choice("groupMode", CURSOR, (CURSOR, SHARED)),
         group_force=reader.flag("groupForce", False),
@@ -136,6 +142,13 @@ def read_entries(options: Mapping[str, str], streaming: bool) -> Entries:
     reader.end()
     _check(found, streaming)
     return found
+
+
+def _read_on_loss(reader: OptionReader) -> str:
+    word = (reader.text("failOnDataLoss") or ALWAYS).lower()
+    if word not in (*YES, *NO, CERTAIN):
+        raise reader.mistake("failOnDataLoss", "is to be true, certain or false")
+    return word if word == CERTAIN else ALWAYS if word in YES else NEVER
 
 
 def _read_end(reader: OptionReader, streaming: bool) -> int:

@@ -1,5 +1,6 @@
 """The streaming source: what the readers of both group modes have in common."""
 
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
@@ -9,11 +10,13 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMa
 from penstock.pipeline.connector.connection.client import Client, now_s
 from penstock.pipeline.connector.connection.connection_pool import Connections
 from penstock.pipeline.connector.connection.stream_info import StreamState, find_keys, stream_states
+from penstock.pipeline.connector.source import data_loss
 from penstock.pipeline.connector.source import source_options as reading_options
+from penstock.pipeline.connector.source.data_loss import Loss
 from penstock.pipeline.connector.source.offsets import StreamOf
 from penstock.pipeline.connector.source.partition_reader import TaskReader
+from penstock.pipeline.connector.source.source_metrics import ENTRIES_MISSING, MISSING_BY_CAUSE
 from penstock.pipeline.connector.source.source_options import SHARED, Entries
-from penstock.pipeline.errors import report_loss
 
 
 def create_reader(options: Mapping[str, str], schema: Any) -> "StreamReader":
@@ -44,6 +47,7 @@ class StreamReader(TaskReader, DataSourceStreamReader, SupportsTriggerAvailableN
         self._keys: dict[str, list[bytes]] = {}
         self._discovered_s = 0.0
         self.states: dict[StreamOf, StreamState] = {}  # as of the last refresh
+        self._missing: Counter[str] = Counter()  # entries, by cause
         self.available_now = False  # states are not refreshed any more: Trigger.AvailableNow
 
     def __getstate__(self) -> tuple[Entries, Any]:
@@ -92,7 +96,15 @@ class StreamReader(TaskReader, DataSourceStreamReader, SupportsTriggerAvailableN
             (name, key): state for name, states in self.connections.each(ask).items() for key, state in states.items()
         }
 
-    def report_loss(self, name: str, key: bytes, text: str) -> None:
-        """Raise DataLoss, or warn if `failOnDataLoss` is false."""
-        address = self.endpoint(name).address
-        report_loss(f"{address}: stream {key.decode(errors='replace')!r}: {text}", self.options.fail_on_loss)
+    # -- what is missing ----------------------------------------------------------------------------------------------
+
+    def report_loss(self, stream: StreamOf, loss: Loss) -> None:
+        """Count what is missing; DataLoss, or a warning, by `failOnDataLoss`."""
+        self._missing[loss.cause] += loss.missing
+        name, key = stream
+        where = f"{self.endpoint(name).address}: stream {key.decode(errors='replace')!r}"
+        data_loss.tell(loss, where, self.options.on_loss)
+
+    def missing(self) -> dict[str, Any]:
+        """The metrics of what is missing, since this driver started."""
+        return {ENTRIES_MISSING: self._missing.total(), MISSING_BY_CAUSE: dict(sorted(self._missing.items()))}

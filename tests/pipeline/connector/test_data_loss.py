@@ -1,0 +1,333 @@
+"""Every loss is told: entries trimmed, deleted, or gone with their stream, at each point of a batch's life."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+pytest.importorskip("pyspark")
+pytest.importorskip("pyarrow")
+
+import redis
+
+from penstock.pipeline.connector.source.offsets import Position, Seen, cursor_json, cursor_of
+from penstock.pipeline.errors import DataLoss
+from tests.pipeline.connector.test_cursor_reader import fill
+from tests.pipeline.driving import Query
+
+SHARED = {"group": "g", "groupMode": "shared", "startingId": "earliest"}
+
+
+@pytest.fixture
+def query(endpoint: str) -> Any:
+    made: list[Query] = []
+
+    def begin(**options: Any) -> Query:
+        given = {name: str(value) for name, value in options.items()}
+        made.append(Query(**{"endpoints": endpoint, "stream": "s", **given}))
+        return made[-1]
+
+    yield begin
+    for one in made:
+        one.stop()
+
+
+def missing(stream: Query) -> dict[str, int]:
+    """What the query's progress says is missing, by cause."""
+    found: dict[str, int] = stream.reader.reportLatestOffset()["metrics"]["entriesMissingByCause"]
+    return found
+
+
+def trim(server: redis.Redis) -> None:
+    server.xtrim("s", maxlen=10, approximate=False)
+
+
+def trim_after_one_deletion(server: redis.Redis) -> None:
+    server.xdel("s", "1-150")
+    trim(server)
+
+
+def trim_after_an_acknowledged_deletion(server: redis.Redis) -> None:
+    server.xgroup_create("s", "workers", "1-149")
+    server.xreadgroup("workers", "alice", {"s": ">"}, count=1)
+    server.execute_command("XACKDEL", "s", "workers", "IDS", 1, "1-150")
+    trim(server)
+
+
+def delete_all(server: redis.Redis) -> None:
+    server.xdel("s", *(f"1-{seq}" for seq in range(101, 201)))
+
+
+def delete_the_stream(server: redis.Redis) -> None:
+    server.delete("s")
+
+
+def make_anew_and_longer(server: redis.Redis) -> None:
+    server.delete("s")
+    fill(server, "s", *range(1, 251), ms=2)
+
+
+def set_ids_back(server: redis.Redis) -> None:
+    server.xtrim("s", maxlen=0, approximate=False)
+    server.execute_command("XSETID", "s", "1-50")
+    fill(server, "s", *range(51, 151))
+
+
+Act = Callable[[redis.Redis], None]
+ACTS = [
+    pytest.param(trim, "90 .*were trimmed before", {"trimmed": 90}, id="a trim"),
+    pytest.param(
+        trim_after_one_deletion, "90 .*were trimmed or deleted", {"trimmedOrDeleted": 90}, id="XDEL and a trim"
+    ),
+    pytest.param(
+        trim_after_an_acknowledged_deletion,
+        "90 .*were trimmed or deleted",
+        {"trimmedOrDeleted": 90},
+        id="XACKDEL and a trim",
+    ),
+    pytest.param(delete_all, "100 .*deleted one by one", {"deleted": 100}, id="XDEL of all"),
+    pytest.param(delete_the_stream, "the stream is gone", {"wentBack": 100}, id="DEL"),
+    pytest.param(
+        make_anew_and_longer, "went backwards|made anew|were trimmed", {"wentBack": 0}, id="made anew and longer"
+    ),
+    pytest.param(set_ids_back, "went backwards|150 of 200 entries are gone", {"wentBack": 0}, id="ids set back"),
+]
+
+
+@pytest.mark.parametrize(("act", "sentence", "_counted"), ACTS)
+def test_what_is_lost_before_its_batch_is_planned_ends_the_query(
+    server: redis.Redis, query: Any, act: Act, sentence: str, _counted: dict[str, int]
+) -> None:
+    fill(server, "s", *range(1, 101))
+    stream = query()
+    fill(server, "s", *range(101, 201))
+    act(server)
+
+    with pytest.raises(DataLoss, match=sentence):
+        stream.batch()
+
+
+@pytest.mark.parametrize(("act", "sentence", "_counted"), ACTS)
+def test_what_is_lost_between_its_plan_and_its_task_ends_the_query(
+    server: redis.Redis, query: Any, act: Act, sentence: str, _counted: dict[str, int]
+) -> None:
+    fill(server, "s", *range(1, 101))
+    stream = query()
+    fill(server, "s", *range(101, 201))
+    stream.plan()
+    act(server)
+    stream.start_driver()
+
+    with pytest.raises(DataLoss, match=sentence):
+        stream.run()
+
+
+@pytest.mark.parametrize(("act", "sentence", "_counted"), ACTS)
+def test_what_parts_of_a_batch_lose_ends_the_query(
+    server: redis.Redis, query: Any, act: Act, sentence: str, _counted: dict[str, int]
+) -> None:
+    fill(server, "s", *range(1, 101))
+    stream = query(minPartitions=4, fetchSize=10)
+    fill(server, "s", *range(101, 201))
+    stream.plan()
+    act(server)
+    stream.start_driver()
+
+    with pytest.raises(DataLoss):
+        stream.run()
+
+
+@pytest.mark.parametrize(("act", "_sentence", "counted"), ACTS)
+def test_a_query_that_does_not_end_counts_what_is_missing_once(
+    server: redis.Redis, query: Any, act: Act, _sentence: str, counted: dict[str, int], recwarn: Any
+) -> None:
+    fill(server, "s", *range(1, 101))
+    stream = query(failOnDataLoss="false")
+    assert stream.ids() is None
+    fill(server, "s", *range(101, 201))
+    stream.start_driver()
+    stream.reader.refresh_states()
+    stream.reader._checked(cursor_of(stream.log[-1]))
+    act(server)
+    stream.run_to_end()
+    stream.run_to_end()
+
+    assert len([one for one in recwarn if "stream 's'" in str(one.message)]) == 1
+    assert missing(stream) == counted
+
+
+@pytest.mark.parametrize(
+    ("act", "ends"),
+    [
+        pytest.param(trim, True, id="a trim"),
+        pytest.param(trim_after_one_deletion, False, id="XDEL and a trim"),
+        pytest.param(trim_after_an_acknowledged_deletion, False, id="XACKDEL and a trim"),
+        pytest.param(delete_all, False, id="XDEL of all"),
+        pytest.param(make_anew_and_longer, True, id="made anew and longer"),
+        pytest.param(set_ids_back, True, id="ids set back"),
+    ],
+)
+def test_a_queue_that_deletes_what_is_done_ends_its_query_for_what_is_certainly_lost(
+    server: redis.Redis, query: Any, act: Act, ends: bool
+) -> None:
+    fill(server, "s", *range(1, 101))
+    stream = query(failOnDataLoss="certain")
+    fill(server, "s", *range(101, 201))
+    act(server)
+    try:
+        stream.run_to_end()
+    except DataLoss:
+        assert ends
+    else:
+        assert not ends
+
+
+def test_a_stream_that_is_absent_when_a_query_starts_again_is_a_loss(server: redis.Redis, query: Any) -> None:
+    fill(server, "s", 1, 2, 3)
+    stream = query(startingId="earliest")
+    stream.batch()
+    fill(server, "s", 4, 5)
+    server.delete("s")
+    stream.start_driver()
+
+    with pytest.raises(DataLoss, match="the stream is gone, and it is not known how many entries were not read"):
+        stream.batch()
+
+
+def test_a_server_that_lost_what_a_limited_batch_had_left_is_noticed_after_a_restart(
+    server: redis.Redis, query: Any
+) -> None:
+    fill(server, "s", *range(1, 11))
+    stream = query(startingId="earliest", maxEntriesPerTrigger=4)
+    stream.batch()
+    server.xdel("s", "1-8", "1-9", "1-10")
+    left = server.xrange("s")
+    server.delete("s")
+    fill(server, "s", *range(1, 1 + len(left)))  # what a server has that lost the last three
+    stream.start_driver()
+
+    with pytest.raises(DataLoss, match="1-10 was seen, and its last id is 1-7 .*at least 3 entries"):
+        stream.batch()
+
+
+def test_parts_that_were_counted_tell_how_many_are_missing(server: redis.Redis, query: Any) -> None:
+    fill(server, "s", *range(1, 101))
+    server.xdel("s", "1-60")
+    stream = query(startingId="1-1", minPartitions=2, maxEntriesPerTrigger=80)
+    stream.plan()
+    tasks = stream.tasks()
+    server.xdel("s", "1-10", "1-11")
+
+    assert sorted(part.count for task in tasks for part in task.ranges) == [40, 40]
+    with pytest.raises(DataLoss, match="2 of 40 entries were"):
+        stream.run()
+
+
+def test_deletions_before_a_batch_of_several_tasks_are_counted_by_its_plan(server: redis.Redis, query: Any) -> None:
+    fill(server, "s", *range(1, 101))
+    stream = query(minPartitions=3)
+    fill(server, "s", *range(101, 201))
+    server.xdel("s", "1-150", "1-160")
+
+    with pytest.raises(DataLoss, match="'s': 2 entries were deleted one by one"):
+        stream.plan()
+
+
+def test_trims_of_what_was_read_are_no_loss_while_parts_are_read(server: redis.Redis, query: Any) -> None:
+    fill(server, "s", *range(1, 101))
+    stream = query(minPartitions=3)
+    fill(server, "s", *range(101, 201))
+    stream.plan()
+    server.xtrim("s", maxlen=100, approximate=False)
+
+    assert len(stream.run()) == 100
+
+
+def test_ids_set_ahead_are_no_loss(server: redis.Redis, query: Any) -> None:
+    fill(server, "s", 1, 2)
+    stream = query()
+    server.execute_command("XSETID", "s", "9-0")
+
+    assert stream.batch() == []
+    fill(server, "s", 1, ms=10)
+    assert stream.ids() == ["10-1"]
+
+
+def test_checkpoints_of_before_are_read(server: redis.Redis, query: Any) -> None:
+    fill(server, "s", *range(1, 11))
+    stream = query()
+    name = next(iter(stream.log[-1]["at"]))
+    stream.log[:] = [{"v": 1, "at": {name: {"s": ["1-3", 3, ["1-1"]]}}}]
+    server.xdel("s", "1-5")
+
+    with pytest.raises(DataLoss, match="1 of 7 entries were deleted one by one"):
+        stream.batch()
+
+
+def test_positions_survive_the_offset_log() -> None:
+    places = {
+        ("main", b"s"): Position(7, 3, (5,), (1, 2), (4, None), Seen(9, 8, 7)),
+        ("main", b"t"): Position(7, None),
+        ("main", b"u"): Position(7, 3, (5,)),
+    }
+
+    assert cursor_of(json.loads(json.dumps(cursor_json(places)))) == places
+
+
+# -- members of a group -----------------------------------------------------------------------------------------------
+
+
+def test_entries_trimmed_before_a_group_delivered_them_are_a_loss(server: redis.Redis, query: Any) -> None:
+    strict, lenient = query(**SHARED), query(**{**SHARED, "group": "h", "failOnDataLoss": "false"})
+    fill(server, "s", 1)
+    assert strict.ids() == lenient.ids() == ["1-1"]
+    fill(server, "s", *range(2, 101))
+    server.xtrim("s", maxlen=5, approximate=False)
+
+    with pytest.raises(DataLoss, match="94 entries were trimmed before they were read: those after 1-1, .* 1-96"):
+        strict.batch()
+    with pytest.warns(UserWarning, match="94 entries were trimmed"):
+        assert len(lenient.ids()) == 5
+    assert lenient.batch() is None
+    assert missing(lenient) == {"trimmed": 94}
+
+
+def test_what_a_group_lost_is_known_after_a_restart_and_beside_another_worker(server: redis.Redis, query: Any) -> None:
+    stream = query(**SHARED)
+    fill(server, "s", *range(1, 11))
+    stream.batch()
+    fill(server, "s", *range(11, 31))
+    server.xreadgroup("g", "alice", {"s": ">"}, count=5)
+    server.xtrim("s", maxlen=3, approximate=False)
+    stream.start_driver()
+
+    with pytest.raises(DataLoss, match="12 entries were trimmed"):
+        stream.batch()
+
+
+@pytest.mark.parametrize("act", [trim, delete_the_stream, make_anew_and_longer])
+def test_entries_lost_after_their_delivery_end_the_query(server: redis.Redis, query: Any, act: Act) -> None:
+    fill(server, "s", *range(1, 101))
+    stream = query(**SHARED)
+    stream.plan()
+    act(server)
+    stream.start_driver()
+
+    with pytest.raises(DataLoss):
+        stream.run()
+
+
+def test_a_group_that_is_absent_when_its_query_starts_again_is_a_loss(server: redis.Redis, query: Any) -> None:
+    fill(server, "s", 1, 2)
+    stream = query(**SHARED)
+    stream.batch()
+    fill(server, "s", 3)
+    server.delete("s")
+    stream.start_driver()
+
+    with pytest.raises(DataLoss, match="group 'g' was destroyed"):
+        stream.batch()
+    stream.start_driver()
+    with pytest.raises(DataLoss, match="group 'g' was destroyed"):
+        stream.batch()
