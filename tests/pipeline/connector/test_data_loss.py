@@ -207,7 +207,7 @@ def test_a_server_that_lost_what_a_limited_batch_had_left_is_noticed_after_a_res
     fill(server, "s", *range(1, 1 + len(left)))  # what a server has that lost the last three
     stream.start_driver()
 
-    with pytest.raises(DataLoss, match="1-10 was seen, and its last id is 1-7 .*at least 3 entries"):
+    with pytest.raises(DataLoss, match=r"1-10 was seen, and its last id is 1-7 .*at least 3 entries"):
         stream.batch()
 
 
@@ -285,7 +285,7 @@ def test_entries_trimmed_before_a_group_delivered_them_are_a_loss(server: redis.
     fill(server, "s", *range(2, 101))
     server.xtrim("s", maxlen=5, approximate=False)
 
-    with pytest.raises(DataLoss, match="94 entries were trimmed before they were read: those after 1-1, .* 1-96"):
+    with pytest.raises(DataLoss, match=r"94 entries were trimmed before they were read: those after 1-1, .* 1-96"):
         strict.batch()
     with pytest.warns(UserWarning, match="94 entries were trimmed"):
         assert len(lenient.ids()) == 5

@@ -145,6 +145,27 @@ class Client:
         except OSError:
             self.close()  # `framed` will see to it
 
+    def messages(self, channel: str) -> list[bytes]:
+        """What was published in a channel since the last call, which began to listen; the connection is for this only.
+
+        What is published while the connection is broken is not heard.
+        """
+        if self._socket is None:
+            self.call("SUBSCRIBE", channel)
+        assert self._socket is not None, "it has just been used"
+        self._socket.settimeout(0.0)
+        try:
+            while True:
+                self._reader.feed(self._receive())
+        except (BlockingIOError, ssl.SSLWantReadError):
+            pass
+        except OSError:
+            self.close()
+        found = []
+        while (reply := self._reader.gets()) is not _NO_REPLY_YET:
+            found.append(reply[2])
+        return found
+
     def close(self) -> None:
         """Drop the connection; the next request makes a new one."""
         self._ahead = None

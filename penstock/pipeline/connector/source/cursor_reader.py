@@ -14,10 +14,10 @@ from penstock.pipeline.connector.connection.stream_info import StreamState, stre
 from penstock.pipeline.connector.source import group_progress, rate_limit, source_metrics
 from penstock.pipeline.connector.source.batch_reader import divide_evenly, place_after
 from penstock.pipeline.connector.source.data_loss import beginning, count_loss, entries_after, find_loss, seen_in
-from penstock.pipeline.connector.source.id_ranges import IdRange, cut, how_many, pack, shares
+from penstock.pipeline.connector.source.id_ranges import IdRange, cut, how_many, shares
 from penstock.pipeline.connector.source.offsets import Position, Seen, StreamOf, cursor_json, cursor_of
 from penstock.pipeline.connector.source.partition_reader import Task
-from penstock.pipeline.connector.source.source_metrics import METRICS
+from penstock.pipeline.connector.source.source_metrics import ENTRIES_MISSING, METRICS
 from penstock.pipeline.connector.source.source_options import EARLIEST, LATEST
 from penstock.pipeline.connector.source.stream_reader import StreamReader
 from penstock.storage.streams import ids
@@ -81,6 +81,8 @@ class CursorReader(StreamReader):
         Spark calls this only after everything up to `start` is complete; `commit` may come late or never.
         """
         places = self._planned = cursor_of(start)
+        self._listen()
+        self._told.clear()
         self._publish(places)
         if self._idle and not self._wait(places) and now_s() - self._refreshed_s < LOOK_EVERY_S:
             return start
@@ -97,10 +99,11 @@ class CursorReader(StreamReader):
 
     def reportLatestOffset(self) -> dict[str, Any] | None:  # noqa: N802 - Spark's name
         """The ends of the streams when they were last looked at, and metrics, for the query's progress."""
-        if not self.states:
+        missing = self.missing()
+        if not self.states and not missing[ENTRIES_MISSING]:
             return None
         ends = {stream: rate_limit.end_position(state) for stream, state in self.states.items()}
-        return cursor_json(ends) | {METRICS: source_metrics.behind(self._planned, self.states) | self.missing()}
+        return cursor_json(ends) | {METRICS: source_metrics.behind(self._planned, self.states) | missing}
 
     def _plan(self, places: dict[StreamOf, Position], limit: ReadLimit) -> dict[str, Any] | None:
         """The end of the next batch; None if there are no new entries, or fewer than minEntriesPerTrigger."""
@@ -252,7 +255,7 @@ class CursorReader(StreamReader):
             ranges += self._ranges(stream, place, until)
         if not ranges:
             return []
-        return [Task(some) for some in pack(ranges, self._tasks(sum(one.weight for one in ranges)))]
+        return self.tasks(ranges, self._tasks(sum(one.weight for one in ranges)))
 
     def _ranges(self, stream: StreamOf, place: Position, until: Position) -> list[IdRange]:
         name, key = stream

@@ -4,6 +4,7 @@ A range can be read again at any time, with the same entries: by another attempt
 batch, or by the next driver. A range is read to its end before it is known whether entries were missing.
 """
 
+import json
 from collections import deque
 from collections.abc import Iterable, Iterator
 from itertools import groupby
@@ -33,10 +34,11 @@ LARGE_REPLY: Final = 32 << 20  # bytes; pages become shorter where entries are l
 
 
 class Task(InputPartition):
-    """The ranges that one executor reads, one after the other."""
+    """The ranges that one executor reads, one after the other, and the channel that hears what it misses, if any."""
 
-    def __init__(self, ranges: tuple[IdRange, ...]) -> None:
+    def __init__(self, ranges: tuple[IdRange, ...], channel: str | None = None) -> None:
         super().__init__(ranges)
+        self.channel = channel
 
     @property
     def ranges(self) -> tuple[IdRange, ...]:
@@ -64,7 +66,7 @@ class TaskReader(ShortErrors):
                 raise PipelineError(f"the batch was planned with an endpoint {name!r}, which is not among the options")
             with Client(endpoints[name], self.options.servers.access) as client:
                 counts = columns.wants("_deliveries")
-                reading = _Reading(client, self.options, ahead=not counts)
+                reading = _Reading(client, self.options, not counts, partition.channel)
                 for keys, page in reading.pages(ranges):
                     deliveries = reading.deliveries(keys, page) if counts else None
                     yield columns.batch(page, Origin(name, keys, deliveries))
@@ -99,12 +101,13 @@ class _RangeProgress:
 class _Reading:
     """One task at one server."""
 
-    def __init__(self, client: Client, options: Entries, ahead: bool) -> None:
+    def __init__(self, client: Client, options: Entries, ahead: bool, channel: str | None) -> None:
         """`ahead`: nothing else is sent between two pages, so the next one may be requested early."""
         self._client = client
         self._options = options
         self._fetch = options.sizing.fetch
         self._ahead = ahead
+        self._channel = channel
 
     def pages(self, ranges: Iterable[IdRange]) -> Iterator[tuple[tuple[bytes, ...], Page]]:
         """Pages of about `fetchSize` entries at most, with the key of each reply in them.
@@ -197,6 +200,10 @@ class _Reading:
         state = stream_states(self._client, [id_range.key]).get(id_range.key)
         loss = range_loss(id_range, rows, state)
         if loss is not None:
+            if self._channel is not None:
+                place = [id_range.key.decode(errors="replace"), str(id_range.after), str(id_range.upto)]
+                report = json.dumps([loss.cause, loss.missing, *place])
+                self._client.pipeline([["PUBLISH", self._channel, report]])
             tell(
                 loss,
                 f"{self._client.endpoint.address}: stream {id_range.key.decode(errors='replace')!r}, ids after "

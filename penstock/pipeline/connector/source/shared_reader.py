@@ -14,7 +14,7 @@ from penstock.errors import ReplyError
 from penstock.pipeline.connector.connection.client import Client, Reply, Request, mapping, now_s, pause_s
 from penstock.pipeline.connector.connection.stream_info import StreamState
 from penstock.pipeline.connector.source.data_loss import WENT_BACK, Loss, entries_after, find_loss, seen_in
-from penstock.pipeline.connector.source.id_ranges import IdRange, how_many, pack
+from penstock.pipeline.connector.source.id_ranges import IdRange, how_many
 from penstock.pipeline.connector.source.offsets import (
     Delivered,
     DeliveredIds,
@@ -84,6 +84,8 @@ class SharedReader(StreamReader):
         """The next deliveries, or `start` if there are none. Acknowledges `start`, whose batch is complete."""
         done = delivered_of(start)
         self._name = done.consumer
+        self._listen()
+        self._told.clear()
         self._acknowledge(done)
         try:
             taken = self._take(done, limit)
@@ -126,7 +128,7 @@ class SharedReader(StreamReader):
                 ranges.append(IdRange(name, key, run.first - 1, run.last, max(run.count, 1), run.count, ids=run.ids))
         if not ranges:
             return []
-        return [Task(some) for some in pack(ranges, self._tasks(sum(id_range.weight for id_range in ranges)))]
+        return self.tasks(ranges, self._tasks(sum(id_range.weight for id_range in ranges)))
 
     def _tasks(self, entries: int) -> int:
         sizing = self.options.sizing

@@ -1,5 +1,7 @@
 """The streaming source: what the readers of both group modes have in common."""
 
+import json
+import secrets
 from collections import Counter
 from collections.abc import Mapping
 from typing import Any
@@ -7,16 +9,20 @@ from typing import Any
 from pyspark.sql.datasource import DataSourceStreamReader
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 
+from penstock.errors import ReplyError
+from penstock.pipeline.connector import schemas
 from penstock.pipeline.connector.connection.client import Client, now_s
 from penstock.pipeline.connector.connection.connection_pool import Connections
 from penstock.pipeline.connector.connection.stream_info import StreamState, find_keys, stream_states
 from penstock.pipeline.connector.source import data_loss
 from penstock.pipeline.connector.source import source_options as reading_options
 from penstock.pipeline.connector.source.data_loss import Loss
+from penstock.pipeline.connector.source.id_ranges import IdRange, pack
 from penstock.pipeline.connector.source.offsets import StreamOf
-from penstock.pipeline.connector.source.partition_reader import TaskReader
+from penstock.pipeline.connector.source.partition_reader import Task, TaskReader
 from penstock.pipeline.connector.source.source_metrics import ENTRIES_MISSING, MISSING_BY_CAUSE
 from penstock.pipeline.connector.source.source_options import SHARED, Entries
+from penstock.pipeline.errors import PipelineError
 
 
 def create_reader(options: Mapping[str, str], schema: Any) -> "StreamReader":
@@ -48,6 +54,8 @@ class StreamReader(TaskReader, DataSourceStreamReader, SupportsTriggerAvailableN
         self._discovered_s = 0.0
         self.states: dict[StreamOf, StreamState] = {}  # as of the last refresh
         self._missing: Counter[str] = Counter()  # entries, by cause
+        self._told: dict[tuple[str, ...], int] = {}  # those that tasks of the newest batch missed, by range
+        self._channel = None if self.options.fail_on_loss else f"{schemas.MARKERS}:missing:{secrets.token_hex(8)}"
         self.available_now = False  # states are not refreshed any more: Trigger.AvailableNow
 
     def __getstate__(self) -> tuple[Entries, Any]:
@@ -105,6 +113,28 @@ class StreamReader(TaskReader, DataSourceStreamReader, SupportsTriggerAvailableN
         where = f"{self.endpoint(name).address}: stream {key.decode(errors='replace')!r}"
         data_loss.tell(loss, where, self.options.on_loss)
 
+    def tasks(self, ranges: list[IdRange], count: int) -> list[Task]:
+        """Ranges as at most `count` tasks, which publish what they miss: Spark tells a source nothing of its tasks."""
+        self._listen()
+        return [Task(some, self._channel) for some in pack(ranges, count)]
+
     def missing(self) -> dict[str, Any]:
         """The metrics of what is missing, since this driver started."""
+        self._listen()
         return {ENTRIES_MISSING: self._missing.total(), MISSING_BY_CAUSE: dict(sorted(self._missing.items()))}
+
+    def _listen(self) -> None:
+        """Count what tasks have published. A range that is read again may miss more, and counts once."""
+        if self._channel is None:
+            return
+        for name, client in self.connections.listening.items():
+            try:
+                reports = client.messages(self._channel)
+            except (ReplyError, PipelineError):
+                self._channel = None  # no permission: the tasks' warnings are in their logs
+                return
+            for report in reports:
+                cause, missing, *where = json.loads(report)
+                known = self._told.get((name, *where), 0)
+                self._missing[cause] += max(missing - known, 0)
+                self._told[name, *where] = max(missing, known)
