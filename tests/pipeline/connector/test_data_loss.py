@@ -267,7 +267,7 @@ def test_checkpoints_of_before_are_read(server: redis.Redis, query: Any) -> None
 
 def test_positions_survive_the_offset_log() -> None:
     places = {
-        ("main", b"s"): Position(7, 3, (5,), (1, 2), (4, None), Seen(9, 8, 7)),
+        ("main", b"s"): Position(7, 3, (5,), (1, 2), (4, None), Seen(9, 8, 7, 6, 5)),
         ("main", b"t"): Position(7, None),
         ("main", b"u"): Position(7, 3, (5,)),
     }

@@ -52,6 +52,7 @@ class CursorReader(StreamReader):
                 for key in keys:
                     places[name, key] = self._initial_place(name, key)
             self._initial = cursor_json(places)
+            self._seen = {stream: seen_in(state) for stream, state in self.states.items()}
         return self._initial
 
     def _initial_place(self, name: str, key: bytes) -> Position:
@@ -64,10 +65,10 @@ class CursorReader(StreamReader):
         if start == LATEST:
             return Position(state.last, state.added)
         after = place_after(self.connections.asking[name], key, state, start, self.options.group)
-        if after > state.last:
-            return Position(after, None, seen=seen_in(state))
         behind = entries_after(after, state)
-        return Position(after, None if behind is None else state.added - behind)
+        if after > state.last or behind is None:
+            return Position(after, None, seen=seen_in(state))
+        return Position(after, state.added - behind)
 
     # -- how far it goes ----------------------------------------------------------------------------------------------
 
@@ -119,7 +120,7 @@ class CursorReader(StreamReader):
         if isinstance(limit, ReadMaxRows):
             granted = dict(zip(ahead, shares(limit.max_rows, [weights[stream] for stream in ahead]), strict=True))
         ends = {  # without what the last batch's plan was
-            stream: Position(place.id, place.added, seen=place.seen if place.is_ahead else None)
+            stream: Position(place.id, place.added, seen=place.seen if place.added is None else None, since=place.since)
             for stream, place in begin.items()
         }
         parts = self._tasks(sum(granted[stream] for stream in ahead))
@@ -127,8 +128,10 @@ class CursorReader(StreamReader):
         for stream in ahead:
             if granted[stream] or not weights[stream]:
                 ends[stream] = self._end(stream, begin, granted[stream], weights[stream], share)
+        is_first = cursor_json(places) == self._initial  # which is another one when batch 0 is run again
         for stream, place in begin.items():
-            if stream not in places or (place.id, place.added) != (places[stream].id, places[stream].added):
+            is_same = stream in places and (place.id, place.added) == (places[stream].id, places[stream].added)
+            if is_first or not is_same:
                 ends[stream] = replace(ends[stream], begin=(place.id, place.added))
             self._found.pop(stream, None)
         self._planned = ends
@@ -139,17 +142,21 @@ class CursorReader(StreamReader):
     ) -> Position:
         """Where a batch of about `granted` entries ends in a stream, and how it is split into tasks of `share` entries.
 
-        Where entries were deleted one by one, and there will be several tasks, none of them could tell how many are
-        missing: then they are counted here.
+        Where there will be several tasks, none of them could tell how many entries are missing. So they are counted
+        here where some may be: entries were deleted one by one, or the last entry that was read is not there.
         """
         name, key = stream
         client, state, place = self.connections.asking[name], self.states[stream], begin[stream]
         parts = -(-granted // max(share, 1))
-        doubtful = parts > 1 and place.added is not None and place.id < state.max_deleted
-        if granted >= weight and not (doubtful and entries_after(place.id, state) is None):
+        doubtful = parts > 1 and place.added is not None and entries_after(place.id, state) is None
+        if doubtful and place.id > state.max_deleted:
+            at = ids.text(place.id)
+            doubtful = not client.call("XRANGE", key, at, at)
+        if granted >= weight and not doubtful:
             end = rate_limit.end_position(state)
             cuts = rate_limit.sampled_cuts(client, key, place.id, end, granted, parts)
-            return replace(end, cuts=cuts, seen=seen_in(state) if cuts or place.added is None else None)
+            uncounted = place.seen or seen_in(state) if place.added is None else seen_in(state) if cuts else None
+            return replace(end, cuts=cuts, seen=uncounted)
         most = granted if granted < weight else state.length
         counted = rate_limit.count_entries(client, key, place, state, most, self.options.sizing.fetch)
         lost = count_loss(place, state, counted.entries) if counted.is_end else None
@@ -274,7 +281,7 @@ class CursorReader(StreamReader):
             spare = max(until.seen.length - entries, 0)
         share = self.options.sizing.entries_per_partition if entries is None else divide_evenly(entries, len(spans))
         return [
-            IdRange(name, key, after, upto, max(share, 1), count, planned=until.seen, spare=spare)
+            IdRange(name, key, after, upto, max(share, 1), count, None, until.seen, spare, place.since)
             for (after, upto), count in zip(spans, counts, strict=True)
         ]
 

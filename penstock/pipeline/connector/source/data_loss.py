@@ -23,6 +23,7 @@ from penstock.storage.streams.ids import StreamId
 TRIMMED: Final = "trimmed"
 DELETED: Final = "deleted"
 TRIMMED_OR_DELETED: Final = "trimmedOrDeleted"
+UNCOUNTED: Final = "uncounted"  # at most so many: of what was removed, some may have been read before
 WENT_BACK: Final = "wentBack"  # the stream was deleted, deleted and made anew, or the server lost its end
 
 SENTENCES: Final = {
@@ -62,7 +63,7 @@ def tell(loss: Loss, where: str, when: str) -> None:
 
 
 def seen_in(state: StreamState) -> Seen:
-    return Seen(state.last, state.added, state.length)
+    return Seen(state.last, state.added, state.length, state.max_deleted, state.first)
 
 
 def beginning(state: StreamState) -> Position:
@@ -92,13 +93,22 @@ def find_loss(place: Position, state: StreamState | None, seen: Seen | None) -> 
     read_up_to = min(place.id, place.seen.last) if place.is_ahead and place.seen is not None else place.id
     if state.last < read_up_to or (place.added is not None and state.added < place.added):
         return _went_back(f"{_text(read_up_to)} was read", known, place, state)
-    if seen is not None and (state.last < seen.last or state.added < seen.added):
+    if seen is not None and _is_earlier(state, seen):
         lost = _went_back(f"{_text(seen.last)} was seen", max(seen.added - state.added, 0), place, state)
         counted = count_loss(place, state, entries_after(place.id, state))
         if counted is None or counted.cause != WENT_BACK:  # the entries after the position may be the old ones
             return replace(lost, resume_at=Position(place.id, None))
         return lost
+    if place.added is None and place.seen is not None and not place.is_ahead:
+        lost_since = uncounted_loss(place.id, place.seen, 0, state)
+        return lost_since and replace(lost_since, resume_at=Position(place.id, None, seen=seen_in(state)))
     return count_loss(place, state, entries_after(place.id, state))
+
+
+def _is_earlier(state: StreamState, seen: Seen) -> bool:
+    """Whether a stream is not what became of the one that was seen: none of its counters ever falls."""
+    falls = state.last < seen.last or state.added < seen.added or state.max_deleted < seen.max_deleted
+    return falls or (state.length > 0 and state.first < seen.first)
 
 
 def count_loss(place: Position, state: StreamState, behind: int | None) -> Loss | None:
@@ -110,13 +120,13 @@ def count_loss(place: Position, state: StreamState, behind: int | None) -> Loss 
         return _went_back(f"{_text(place.id)} was read with {place.added} entries added", 0, place, state)
     if not missing:
         return None
-    cause = cause_of(place.id, state)
+    cause = cause_of(place.counted_from, state)
     first = _text(state.first) if state.length else "none"
     return Loss(
         cause,
         missing,
-        f"{missing} entries {SENTENCES[cause]} before they were read: those after {_text(place.id)}, and the first "
-        f"that is left is {first}",
+        f"{missing} entries {SENTENCES[cause]} before they were read: those after {_text(place.counted_from)}, and the "
+        f"first that is left is {first}",
         cause in (TRIMMED, WENT_BACK),
         Position(place.id, place.added + missing),
     )
@@ -142,6 +152,14 @@ def _went_back(what: str, known: int, place: Position, state: StreamState) -> Lo
     )
 
 
+def unknown_deletions(place: Position, seen: Seen) -> Loss | None:
+    """What was seen to be deleted after a position that others have moved since, so that it cannot be counted."""
+    if seen.max_deleted <= place.id:
+        return None
+    text = f"entries after {_text(place.id)} were deleted one by one before they were read, it is not known how many"
+    return Loss(UNCOUNTED, 1, text, False)
+
+
 # -- in a task --------------------------------------------------------------------------------------------------------
 
 
@@ -153,35 +171,38 @@ def range_loss(id_range: IdRange, rows: int, state: StreamState | None) -> Loss 
         last = "is gone" if state is None else f"went backwards, its last id is {_text(state.last)}"
         return Loss(WENT_BACK, missing, f"the stream {last}: {_at_least(missing)}", True)
     if count is None:
-        return _uncounted_loss(id_range, state)
+        if id_range.planned is None:
+            return Loss(UNCOUNTED, 0, "entries were trimmed while they were read, or deleted", False)
+        return uncounted_loss(id_range.after, id_range.planned, id_range.spare, state)
     if rows > count:
         text = f"{rows} entries are where {count} were: the stream was deleted and made anew, or its ids were set back"
         return Loss(WENT_BACK, 0, text, True)
     if rows == count:
         return None
-    cause = cause_of(id_range.after, state)
+    cause = cause_of(id_range.after if id_range.since is None else id_range.since, state)
     text = f"{count - rows} of {count} entries {SENTENCES[cause]} before they were read"
     return Loss(cause, count - rows, text, cause in (TRIMMED, WENT_BACK))
 
 
-def _uncounted_loss(id_range: IdRange, state: StreamState) -> Loss | None:
-    """None if nothing was removed from the stream since the range was planned, or only entries before the batch."""
-    planned = id_range.planned
-    if planned is None:
-        return Loss(TRIMMED_OR_DELETED, 0, "entries were trimmed while they were read, or deleted", False)
+def uncounted_loss(after: StreamId, planned: Seen, spare: int, state: StreamState) -> Loss | None:
+    """What may have been lost after an id, since a stream was seen, of entries that were not counted.
+
+    None if nothing was removed since then, or only `spare` entries, which were read before.
+    """
     added = state.added - planned.added
     if added < 0 or (state.first > planned.last and state.length > added):
         return Loss(WENT_BACK, 0, "the stream was deleted and made anew, or the server has lost its end", True)
     removed = planned.length + added - state.length
-    cause = cause_of(id_range.after, state)
+    cause = cause_of(after, state)
     if cause == TRIMMED:
-        removed -= id_range.spare
+        removed -= spare
     if removed <= 0 or cause == WENT_BACK:
         return None
     return Loss(
-        cause,
+        UNCOUNTED,
         removed,
-        f"entries {SENTENCES[cause]} while they were read, at most {removed} (those of this part were not counted)",
+        f"entries {SENTENCES[cause]} while they were read, at most {removed}: those after {_text(after)} were not "
+        "counted",
         False,
     )
 

@@ -18,7 +18,8 @@ class IdRange:
 
     `weight` estimates the number of entries. `count` is how many there were when the range was planned, None if they
     were not counted; then `planned` is the stream's state at that time, if it is known, `spare` the number of entries
-    before the batch, which may be trimmed, and `first` the id of the first entry, if it was looked up.
+    before the batch, which may be trimmed, and `first` the id of the first entry, if it was looked up. The
+    count may include entries that were deleted after `since`, if that is not None.
     """
 
     endpoint: str
@@ -30,6 +31,7 @@ class IdRange:
     first: StreamId | None = None
     planned: Seen | None = None
     spare: int = 0
+    since: StreamId | None = None
     ids: tuple[StreamId, ...] = ()
 
 

@@ -7,15 +7,16 @@ a batch that is run again must have the same tasks: the sink counts the rows tha
     {"v": 1, "at": {"main": {"orders": ["1795214535211-9", 1834211, ["1795214530000-0"]]}}}
 
 A fourth member says more of the batch, where there is more to say: `counts`, the entries of each part; `begin`, where
-the batch begins, if not where the batch before it ended; `seen`, the state of the stream when the batch was planned.
+the batch begins, if not where the batch before it ended; `seen`, the state of the stream when the batch was planned;
+`since`, the id from which on entries may be missing that were not told of yet.
 
-    ["7-0", 70, ["4-0"], {"begin": ["1-0", 10], "counts": [30, 30], "seen": ["9-0", 90, 80]}]
+    ["7-0", 70, ["4-0"], {"begin": ["1-0", 10], "counts": [30, 30], "seen": ["9-0", 90, 80, "0-0", "1-1"]}]
 
 An offset of `groupMode=shared` has the deliveries of one batch, as runs of ids or single ids, and for each stream the
 last id delivered to the group, entries-added up to it, and the state of the stream before these deliveries.
 
     {"v": 1, "n": 17, "consumer": "spark-6f1c", "last": {"main": {"orders": "7-1"}},
-     "added": {"main": {"orders": 71}}, "seen": {"main": {"orders": ["7-1", 71, 50]}},
+     "added": {"main": {"orders": 71}}, "seen": {"main": {"orders": ["7-1", 71, 50, "3-1", "4-0"]}},
      "runs": {"main": {"orders": [["5-0", "7-1", 41], ["ids", "3-0", "3-9"]]}}}
 """
 
@@ -35,11 +36,13 @@ StreamOf: TypeAlias = tuple[str, bytes]  # an endpoint's name, a key
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What a stream was when a query looked at it: its last id, its entries-added counter, its length."""
+    """What a stream was when a query looked at it: as its counters in XINFO STREAM told."""
 
     last: StreamId
     added: int
     length: int
+    max_deleted: StreamId
+    first: StreamId  # 0-0 if it was empty
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +52,8 @@ class Position:
     `added`: as long as entries-added is this number and the entries after `id`, nothing is missing; None if unknown.
     `counts` are the entries of each part, () if they were not counted. `begin` (id, added) is where the batch begins,
     None if where the batch before it ended. A `seen` that ends before `id` belongs to a query that was told to begin
-    with entries that were not there yet.
+    with entries that were not there yet. Entries that were deleted before this position may be missing from `added`
+    still: those after `since`, None if there are none.
     """
 
     id: StreamId
@@ -58,6 +62,16 @@ class Position:
     counts: tuple[int, ...] = ()
     begin: tuple[StreamId, int | None] | None = None
     seen: Seen | None = None
+    since: StreamId | None = None
+
+    @property
+    def counted_from(self) -> StreamId:
+        """The id after which entries are missing, if any are."""
+        return self.id if self.since is None else self.since
+
+    def since_if(self, max_deleted: StreamId) -> StreamId | None:
+        """`since` of a position that follows this one, in a stream with such a max-deleted-entry-id."""
+        return self.counted_from if max_deleted > self.counted_from else None
 
     @property
     def is_ahead(self) -> bool:
@@ -101,6 +115,8 @@ def _plan_row(place: Position) -> list[Any]:
         more["counts"] = list(place.counts)
     if place.seen is not None:
         more["seen"] = _seen_row(place.seen)
+    if place.since is not None:
+        more["since"] = _text(place.since)
     cuts = [_text(one) for one in place.cuts]
     return [cuts, more] if more else [cuts] if cuts else []
 
@@ -123,6 +139,7 @@ def _position(
         tuple(more.get("counts", ())),
         None if begin is None else (_id(begin[0]), begin[1]),
         None if seen is None else _seen_of(seen),
+        _id(more["since"]) if "since" in more else None,
     )
 
 
@@ -153,11 +170,11 @@ def delivered_of(offset: dict[str, Any]) -> Delivered:
 
 
 def _seen_row(seen: Seen) -> list[Any]:
-    return [_text(seen.last), seen.added, seen.length]
+    return [_text(seen.last), seen.added, seen.length, _text(seen.max_deleted), _text(seen.first)]
 
 
 def _seen_of(row: list[Any]) -> Seen:
-    return Seen(_id(row[0]), row[1], row[2])
+    return Seen(_id(row[0]), row[1], row[2], _id(row[3]), _id(row[4]))
 
 
 def _run_row(run: DeliveredIds) -> list[Any]:

@@ -72,7 +72,9 @@ def count_entries(client: Client, key: bytes, place: Position, state: StreamStat
     if after >= state.last:
         return Counted(end_position(state), seen, marks, every, True)
     # Entries that are missing between here and `place` count as missing after here: they are told of at the end.
-    return Counted(Position(after, None if place.added is None else place.added + seen), seen, marks, every, False)
+    added = None if place.added is None else place.added + seen
+    end = Position(after, added, since=place.since_if(state.max_deleted))
+    return Counted(end, seen, marks, every, False)
 
 
 def counted_cuts(counted: Counted, parts: int) -> tuple[tuple[StreamId, ...], tuple[int, ...]]:

@@ -13,7 +13,14 @@ from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows
 from penstock.errors import ReplyError
 from penstock.pipeline.connector.connection.client import Client, Reply, Request, mapping, now_s, pause_s
 from penstock.pipeline.connector.connection.stream_info import StreamState
-from penstock.pipeline.connector.source.data_loss import WENT_BACK, Loss, entries_after, find_loss, seen_in
+from penstock.pipeline.connector.source.data_loss import (
+    WENT_BACK,
+    Loss,
+    entries_after,
+    find_loss,
+    seen_in,
+    unknown_deletions,
+)
 from penstock.pipeline.connector.source.id_ranges import IdRange, how_many
 from penstock.pipeline.connector.source.offsets import (
     Delivered,
@@ -58,6 +65,7 @@ class SharedReader(StreamReader):
         self._target: dict[StreamOf, StreamId] = {}
         self._places: dict[StreamOf, Position] = {}  # how far the group had read when we last read
         self._seen: dict[StreamOf, Seen] = {}  # what streams were at the last look
+        self._moved = False  # a loss was told of: the next offset says so, with or without deliveries
         self._claimed_up_to: dict[StreamOf, bytes] = {}
         self._redelivered = 0
         self._metrics: dict[str, int] | None = None
@@ -94,9 +102,10 @@ class SharedReader(StreamReader):
                 self._recover = True  # entries delivered before the connection broke are pending for us
                 return start
             raise
-        if not taken:
+        if not taken and not self._moved:
             self._idle = not self.available_now
             return start
+        self._moved = False
         self._idle = False
         found = delivered_json(self._offset(done, taken))
         self._reported = {**found, "runs": {}}
@@ -226,7 +235,8 @@ class SharedReader(StreamReader):
             place = self._places.get((name, key))
             if place is not None and some:
                 added = None if place.added is None else place.added + len(some)
-                self._places[name, key] = Position(ids.parse(some[-1]), added)
+                since = place.since_if(self._seen[name, key].max_deleted)
+                self._places[name, key] = Position(ids.parse(some[-1]), added, since=since)
         return found
 
     def _check(self, stream: StreamOf, state: StreamState, groups: Reply, done: Delivered) -> None:
@@ -235,15 +245,24 @@ class SharedReader(StreamReader):
         if row is None:
             return
         last = ids.parse(row[b"last-delivered-id"])
-        place = self._places.get(stream, Position(done.last.get(stream, ids.ZERO), done.added.get(stream)))
-        if place.id != last or place.added is None:  # others have read too; entries-read is null where it is not known
-            place = Position(last, row[b"entries-read"])
-        lost = find_loss(place, state, self._seen.get(stream) or done.seen.get(stream))
+        before = Position(done.last.get(stream, ids.ZERO), done.added.get(stream), since=ids.ZERO)
+        place = self._places.get(stream, before)
+        seen = self._seen.get(stream) or done.seen.get(stream)
+        lost = None
+        if place.id != last or place.added is None:
+            # Others have read too. entries-read is null while an entry after the group's last one is deleted.
+            if row[b"entries-read"] is None and place.added is not None and seen is not None:
+                lost = unknown_deletions(place, seen)
+            place = Position(last, row[b"entries-read"] if state.last >= last else None, seen=seen)
+        lost = find_loss(place, state, seen) or lost
         if lost is not None:
             self.report_loss(stream, lost)
+            self._moved = True
             place = Position(last, place.added if lost.resume_at is None else lost.resume_at.added)
         behind = entries_after(last, state)
-        if behind is not None:
+        if state.last < last:
+            place = Position(last, None, seen=seen_in(state))  # told of once; what comes up to there is not delivered
+        elif behind is not None:
             place = Position(last, state.added - behind)
         self._places[stream], self._seen[stream] = place, seen_in(state)
 

@@ -16,7 +16,7 @@ from penstock.pipeline.connector.connection.connection_pool import Connections
 from penstock.pipeline.connector.connection.stream_info import StreamState, find_keys, stream_states
 from penstock.pipeline.connector.source import data_loss
 from penstock.pipeline.connector.source import source_options as reading_options
-from penstock.pipeline.connector.source.data_loss import Loss
+from penstock.pipeline.connector.source.data_loss import UNCOUNTED, Loss
 from penstock.pipeline.connector.source.id_ranges import IdRange, pack
 from penstock.pipeline.connector.source.offsets import StreamOf
 from penstock.pipeline.connector.source.partition_reader import Task, TaskReader
@@ -121,7 +121,8 @@ class StreamReader(TaskReader, DataSourceStreamReader, SupportsTriggerAvailableN
     def missing(self) -> dict[str, Any]:
         """The metrics of what is missing, since this driver started."""
         self._listen()
-        return {ENTRIES_MISSING: self._missing.total(), MISSING_BY_CAUSE: dict(sorted(self._missing.items()))}
+        counted = sum(missing for cause, missing in self._missing.items() if cause != UNCOUNTED)
+        return {ENTRIES_MISSING: counted, MISSING_BY_CAUSE: dict(sorted(self._missing.items()))}
 
     def _listen(self) -> None:
         """Count what tasks have published. A range that is read again may miss more, and counts once."""

@@ -1,0 +1,44 @@
+"""Whatever happens to a stream while a query reads it, no entry is missing in silence (the model: loss_history.py)."""
+
+import pytest
+
+pytest.importorskip("pyspark")
+pytest.importorskip("pyarrow")
+
+from tests.pipeline.connector.loss_history import BACK, CERTAIN, DELETE, ENDS, GOES_ON, HARMLESS, TRIM, History
+from tests.support.seeds import seeds
+
+A_SEED = 100  # histories
+
+
+@pytest.mark.parametrize("seed", seeds(2, 200))
+@pytest.mark.parametrize("shared", [False, True], ids=["cursor", "shared"])
+def test_no_entry_is_missing_in_silence_and_none_is_told_of_that_was_read(seed: int, shared: bool) -> None:
+    for number in range(seed * A_SEED, (seed + 1) * A_SEED):
+        history = History(number, shared).run()
+        assert verdict(history) is None, (number, verdict(history), history.steps, history.warned, history.error)
+
+
+def verdict(history: History) -> str | None:
+    """What is wrong with what a query has told; None if nothing is."""
+    acts = history.acts - {HARMLESS}
+    if history.lost and not history.is_told:
+        return None if BACK in acts and history.is_balanced else f"{len(history.lost)} entries are missing in silence"
+    if history.is_told and not acts:
+        return "a loss was told of, and nothing was taken"
+    if BACK in acts:
+        return None
+    if history.error is not None and not history.lost and not history.is_estimated:
+        return "the query ended, and nothing was lost"
+    if history.error is not None and history.on_loss == GOES_ON:
+        return "the query ended, and was told to go on"
+    if history.error is not None and history.on_loss == CERTAIN and acts == {DELETE}:
+        return "the query ended for a deletion"
+    if history.on_loss == ENDS and history.lost and history.error is None:
+        return "the query went on"
+    if acts | history.past <= {TRIM, HARMLESS} and set(history.counted) - {"trimmed", "uncounted"}:
+        return "trims were told of as something else"
+    missing = sum(history.counted.values())
+    if history.error is None and not history.is_estimated and missing != len(history.lost):
+        return f"{missing} were counted, and {len(history.lost)} are missing"
+    return None
