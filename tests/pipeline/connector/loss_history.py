@@ -105,6 +105,9 @@ class History:
         self.error: str | None = None
         self.warned: list[str] = []
         self.counted: dict[str, int] = {}
+        self.has_others = False  # another consumer read in the query's group
+        self.gives_ids_again = False  # producers that make ids of their own, in a stream that went back
+        self._ids: set[int] = set()
         self._number = 0
         self._clock = 1
         self._kept: tuple[Any, dict[int, int]] = (None, {})
@@ -134,6 +137,8 @@ class History:
             self._number += 1
             reply = self.server.ask("XADD", "s", f"{at}-0", "n", self._number)
             if isinstance(reply, bytes):
+                self.gives_ids_again |= at in self._ids
+                self._ids.add(at)
                 self.live[at << 64] = self._number
                 self.wanted.add(self._number)
         self._clock = max(self._clock, at)
@@ -298,6 +303,7 @@ class History:
         reply = self.server.ask("XREADGROUP", "GROUP", "g", "other", "COUNT", 2, "STREAMS", "s", ">")
         if isinstance(reply, list):
             self.steps.append("other worker")
+            self.has_others = True
             self._finish([self.live[ids.parse(entry[0])] for entry in reply[0][1]])
             self.server.ask("XACK", "s", "g", *[entry[0] for entry in reply[0][1]])
 

@@ -23,10 +23,13 @@ def verdict(history: History) -> str | None:
     """What is wrong with what a query has told; None if nothing is."""
     acts = history.acts - {HARMLESS}
     if history.lost and not history.is_told:
-        return None if BACK in acts and history.is_balanced else f"{len(history.lost)} entries are missing in silence"
+        cannot_be_known = BACK in acts and (history.is_balanced or history.gives_ids_again)
+        # entries-read counts entries as read that were deleted before the group's other consumers came to them.
+        cannot_be_known |= DELETE in acts and history.has_others
+        return None if cannot_be_known else f"{len(history.lost)} entries are missing in silence"
     if history.is_told and not acts:
         return "a loss was told of, and nothing was taken"
-    if BACK in acts:
+    if BACK in acts or (DELETE in acts and history.has_others):
         return None
     if history.error is not None and not history.lost and not history.is_estimated:
         return "the query ended, and nothing was lost"
@@ -39,6 +42,9 @@ def verdict(history: History) -> str | None:
     if acts | history.past <= {TRIM, HARMLESS} and set(history.counted) - {"trimmed", "uncounted"}:
         return "trims were told of as something else"
     missing = sum(history.counted.values())
-    if history.error is None and not history.is_estimated and missing != len(history.lost):
+    counted_again = (
+        missing > len(history.lost) and "restart" in history.steps
+    )  # a driver knows nothing of the one before
+    if history.error is None and not history.is_estimated and missing != len(history.lost) and not counted_again:
         return f"{missing} were counted, and {len(history.lost)} are missing"
     return None

@@ -143,16 +143,12 @@ class CursorReader(StreamReader):
         """Where a batch of about `granted` entries ends in a stream, and how it is split into tasks of `share` entries.
 
         Where there will be several tasks, none of them could tell how many entries are missing. So they are counted
-        here where some may be: entries were deleted one by one, or the last entry that was read is not there.
+        here where some may be: some were deleted one by one, there are too few, or the last one that was read is gone.
         """
         name, key = stream
         client, state, place = self.connections.asking[name], self.states[stream], begin[stream]
         parts = -(-granted // max(share, 1))
-        doubtful = parts > 1 and place.added is not None and entries_after(place.id, state) is None
-        if doubtful and place.id > state.max_deleted:
-            at = ids.text(place.id)
-            doubtful = not client.call("XRANGE", key, at, at)
-        if granted >= weight and not doubtful:
+        if granted >= weight and not (parts > 1 and self._is_doubtful(stream, place)):
             end = rate_limit.end_position(state)
             cuts = rate_limit.sampled_cuts(client, key, place.id, end, granted, parts)
             uncounted = place.seen or seen_in(state) if place.added is None else seen_in(state) if cuts else None
@@ -167,6 +163,15 @@ class CursorReader(StreamReader):
                 return begin[stream]
         cuts, counts = rate_limit.counted_cuts(counted, parts)
         return replace(counted.end, cuts=cuts, counts=counts, seen=None if counted.is_end else seen_in(state))
+
+    def _is_doubtful(self, stream: StreamOf, place: Position) -> bool:
+        """Whether entries may be missing after a position that has others before it."""
+        (name, key), state, at = stream, self.states[stream], ids.text(place.id)
+        if place.added is None or entries_after(place.id, state) is not None:
+            return False
+        if place.counted_from <= state.max_deleted or state.added - place.added >= state.length:
+            return True
+        return not self.connections.asking[name].call("XRANGE", key, at, at)
 
     def _checked(self, places: dict[StreamOf, Position]) -> tuple[dict[StreamOf, Position], bool]:
         """The start of the next batch, and whether it is another place because of a loss.

@@ -78,10 +78,11 @@ def entries_after(entry_id: StreamId, state: StreamState) -> int | None:
     return state.length if state.first > entry_id else None
 
 
-def find_loss(place: Position, state: StreamState | None, seen: Seen | None) -> Loss | None:
+def find_loss(place: Position, state: StreamState | None, seen: Seen | None, counted: int | None = None) -> Loss | None:
     """What was lost after a position before it was planned; None if nothing was, as far as XINFO tells.
 
-    `state` is None for a stream that is not there; `seen` is what it was at the last look, None if that is not known.
+    `state` is None for a stream that is not there; `seen` is what it was at the last look, None if that is not known;
+    `counted` are the entries after the position, where they were counted.
     """
     seen = seen or place.seen
     known = 0 if seen is None or place.added is None else max(seen.added - place.added, 0)
@@ -93,16 +94,17 @@ def find_loss(place: Position, state: StreamState | None, seen: Seen | None) -> 
     read_up_to = min(place.id, place.seen.last) if place.is_ahead and place.seen is not None else place.id
     if state.last < read_up_to or (place.added is not None and state.added < place.added):
         return _went_back(f"{_text(read_up_to)} was read", known, place, state)
+    behind = entries_after(place.id, state) if counted is None else counted
     if seen is not None and _is_earlier(state, seen):
         lost = _went_back(f"{_text(seen.last)} was seen", max(seen.added - state.added, 0), place, state)
-        counted = count_loss(place, state, entries_after(place.id, state))
-        if counted is None or counted.cause != WENT_BACK:  # the entries after the position may be the old ones
+        by_count = count_loss(place, state, behind)
+        if by_count is None or by_count.cause != WENT_BACK:  # the entries after the position may be the old ones
             return replace(lost, resume_at=Position(place.id, None))
         return lost
     if place.added is None and place.seen is not None and not place.is_ahead:
         lost_since = uncounted_loss(place.id, place.seen, 0, state)
         return lost_since and replace(lost_since, resume_at=Position(place.id, None, seen=seen_in(state)))
-    return count_loss(place, state, entries_after(place.id, state))
+    return count_loss(place, state, behind)
 
 
 def _is_earlier(state: StreamState, seen: Seen) -> bool:
@@ -152,12 +154,15 @@ def _went_back(what: str, known: int, place: Position, state: StreamState) -> Lo
     )
 
 
-def unknown_deletions(place: Position, seen: Seen) -> Loss | None:
-    """What was seen to be deleted after a position that others have moved since, so that it cannot be counted."""
-    if seen.max_deleted <= place.id:
+def unknown_deletions(place: Position, seen: Seen, told: StreamId) -> Loss | None:
+    """What was seen to be deleted after a position that others have moved since, so that it cannot be counted.
+
+    `told` is max-deleted-entry-id when all that was missing had been told of.
+    """
+    if seen.max_deleted <= max(place.counted_from, told):
         return None
-    text = f"entries after {_text(place.id)} were deleted one by one before they were read, it is not known how many"
-    return Loss(UNCOUNTED, 1, text, False)
+    text = f"entries after {_text(place.counted_from)} were deleted one by one before they were read, others read too"
+    return Loss(UNCOUNTED, 1, f"{text}, and it is not known how many", False)
 
 
 # -- in a task --------------------------------------------------------------------------------------------------------

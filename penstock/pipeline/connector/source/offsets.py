@@ -13,7 +13,8 @@ the batch begins, if not where the batch before it ended; `seen`, the state of t
     ["7-0", 70, ["4-0"], {"begin": ["1-0", 10], "counts": [30, 30], "seen": ["9-0", 90, 80, "0-0", "1-1"]}]
 
 An offset of `groupMode=shared` has the deliveries of one batch, as runs of ids or single ids, and for each stream the
-last id delivered to the group, entries-added up to it, and the state of the stream before these deliveries.
+last id delivered to the group, entries-added up to it, and the state of the stream before these deliveries (`since` as
+above).
 
     {"v": 1, "n": 17, "consumer": "spark-6f1c", "last": {"main": {"orders": "7-1"}},
      "added": {"main": {"orders": 71}}, "seen": {"main": {"orders": ["7-1", 71, 50, "3-1", "4-0"]}},
@@ -98,6 +99,7 @@ class Delivered:
     runs: dict[StreamOf, tuple[DeliveredIds, ...]] = field(default_factory=dict)
     last: dict[StreamOf, StreamId] = field(default_factory=dict)
     added: dict[StreamOf, int] = field(default_factory=dict)
+    since: dict[StreamOf, StreamId] = field(default_factory=dict)
     seen: dict[StreamOf, Seen] = field(default_factory=dict)
 
 
@@ -154,6 +156,8 @@ def delivered_json(offset: Delivered) -> dict[str, Any]:
     }
     if offset.added:
         written["added"] = _nested(offset.added)
+    if offset.since:
+        written["since"] = _nested({stream: _text(since) for stream, since in offset.since.items()})
     if offset.seen:
         written["seen"] = _nested({stream: _seen_row(seen) for stream, seen in offset.seen.items()})
     return written
@@ -165,8 +169,9 @@ def delivered_of(offset: dict[str, Any]) -> Delivered:
     runs = {stream: tuple(_run_of(row) for row in rows) for stream, rows in _flat(offset["runs"])}
     last = {stream: _id(word) for stream, word in _flat(offset["last"])}
     added = dict(_flat(offset.get("added", {})))
+    since = {stream: _id(word) for stream, word in _flat(offset.get("since", {}))}
     seen = {stream: _seen_of(row) for stream, row in _flat(offset.get("seen", {}))}
-    return Delivered(offset["n"], offset["consumer"], runs, last, added, seen)
+    return Delivered(offset["n"], offset["consumer"], runs, last, added, since, seen)
 
 
 def _seen_row(seen: Seen) -> list[Any]:

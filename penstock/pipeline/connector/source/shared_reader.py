@@ -65,6 +65,7 @@ class SharedReader(StreamReader):
         self._target: dict[StreamOf, StreamId] = {}
         self._places: dict[StreamOf, Position] = {}  # how far the group had read when we last read
         self._seen: dict[StreamOf, Seen] = {}  # what streams were at the last look
+        self._deleted: dict[StreamOf, StreamId] = {}  # max-deleted-entry-id when all that is missing was told of
         self._moved = False  # a loss was told of: the next offset says so, with or without deliveries
         self._claimed_up_to: dict[StreamOf, bytes] = {}
         self._redelivered = 0
@@ -189,12 +190,15 @@ class SharedReader(StreamReader):
             looks: list[Request] = [["XINFO", about, key] for key in keys for about in ("STREAM", "GROUPS")]
             words = self._reading(keys, count)
             *states, reply = self.connections.asking[name].pipeline([*looks, words], retry=False)
-            for key, state, groups in zip(keys, states[::2], states[1::2], strict=True):
-                if not isinstance(state, ReplyError) and not isinstance(groups, ReplyError):
-                    self._check((name, key), StreamState.of(state), groups, done)
             if isinstance(reply, ReplyError):
                 self._refused(reply, done)
                 return {}
+            delivered = {key: len(entries) for key, entries in reply or ()}
+            for key, state, groups in zip(keys, states[::2], states[1::2], strict=True):
+                if not isinstance(state, ReplyError) and not isinstance(groups, ReplyError):
+                    entries = delivered.get(key, 0)  # all there were, if they are fewer than asked for
+                    behind = entries if entries < count else None
+                    self._check((name, key), StreamState.of(state), groups, done, behind)
             found.update(self._delivered(name, reply))
         return found
 
@@ -239,30 +243,35 @@ class SharedReader(StreamReader):
                 self._places[name, key] = Position(ids.parse(some[-1]), added, since=since)
         return found
 
-    def _check(self, stream: StreamOf, state: StreamState, groups: Reply, done: Delivered) -> None:
-        """Report the entries that the group will never deliver, and note how far it has read."""
+    def _check(self, stream: StreamOf, state: StreamState, groups: Reply, done: Delivered, behind: int | None) -> None:
+        """Report the entries that the group will never deliver, and note how far it has read.
+
+        `state` and `groups` are of before the last deliveries, of which there were `behind`, if they were all.
+        """
         row = next((row for row in map(mapping, groups) if row[b"name"] == self.group.encode()), None)
         if row is None:
             return
         last = ids.parse(row[b"last-delivered-id"])
-        before = Position(done.last.get(stream, ids.ZERO), done.added.get(stream), since=ids.ZERO)
-        place = self._places.get(stream, before)
+        place = self._places.get(stream) or _place_of(stream, done)
         seen = self._seen.get(stream) or done.seen.get(stream)
         lost = None
         if place.id != last or place.added is None:
-            # Others have read too. entries-read is null while an entry after the group's last one is deleted.
-            if row[b"entries-read"] is None and place.added is not None and seen is not None:
-                lost = unknown_deletions(place, seen)
+            # Others have read too. entries-read is null while an entry after the group's last one is deleted, and
+            # counts that one as read afterwards.
+            if place.added is not None and seen is not None:
+                lost = unknown_deletions(place, seen, self._deleted.get(stream, seen.max_deleted))
             place = Position(last, row[b"entries-read"] if state.last >= last else None, seen=seen)
-        lost = find_loss(place, state, seen) or lost
+        lost = find_loss(place, state, seen, behind) or lost
         if lost is not None:
             self.report_loss(stream, lost)
             self._moved = True
             place = Position(last, place.added if lost.resume_at is None else lost.resume_at.added)
-        behind = entries_after(last, state)
+        behind = entries_after(last, state) if behind is None else behind
         if state.last < last:
             place = Position(last, None, seen=seen_in(state))  # told of once; what comes up to there is not delivered
-        elif behind is not None:
+        elif behind is not None or stream not in self._deleted:
+            self._deleted[stream] = state.max_deleted
+        if state.last >= last and behind is not None:
             place = Position(last, state.added - behind)
         self._places[stream], self._seen[stream] = place, seen_in(state)
 
@@ -300,12 +309,13 @@ class SharedReader(StreamReader):
                     offset.last[stream] = runs[-1].last
             offset.runs[stream] = tuple(runs)
         for stream, last in offset.last.items():
-            place = self._places.get(stream, Position(ids.ZERO, None))
-            added = (
-                place.added if place.id == last else done.added.get(stream) if done.last.get(stream) == last else None
-            )
-            if added is not None:
-                offset.added[stream] = added
+            for place in (self._places.get(stream), _place_of(stream, done)):
+                if place is not None and place.id == last:
+                    if place.added is not None:
+                        offset.added[stream] = place.added
+                    if place.since is not None:
+                        offset.since[stream] = place.since
+                    break
         self._newest_ids = {stream: [one for _, some in parts for one in some] for stream, parts in taken.items()}
         self._newest_number = offset.number
         return offset
@@ -467,6 +477,11 @@ class SharedReader(StreamReader):
             self.report_loss(stream, Loss(WENT_BACK, 0, text, True))
             self._places.pop(stream, None)
             if isinstance(reply, ReplyError):  # a new stream of that name is read from its beginning
-                for known in (done.last, done.added, done.seen, self._seen):
+                for known in (done.last, done.added, done.since, done.seen, self._seen):
                     known.pop(stream, None)
         return gone
+
+
+def _place_of(stream: StreamOf, done: Delivered) -> Position:
+    """How far the group had read a stream when an offset was made."""
+    return Position(done.last.get(stream, ids.ZERO), done.added.get(stream), since=done.since.get(stream))
