@@ -6,8 +6,8 @@
     spark.streams.addListener(listener)
 
 A sample's labels are the query's name (its id if it has none) and the source's place in the query, from 0. Counters
-count from the start of the listener, `redelivered` from the start of the query's driver. Sources of other formats have
-the samples that Spark knows of.
+count from the start of the listener, `redelivered` and `entries_missing` from the start of the query's driver. Sources
+of other formats have the samples that Spark knows of.
 """
 
 import json
@@ -22,7 +22,14 @@ from pyspark.sql import functions as f
 from pyspark.sql.streaming import StreamingQueryListener
 
 from penstock.pipeline.connector.schemas import CORRUPT
-from penstock.pipeline.connector.source.source_metrics import ENTRIES_BEHIND, METRICS, MS_BEHIND, REDELIVERED, STREAMS
+from penstock.pipeline.connector.source.source_metrics import (
+    ENTRIES_BEHIND,
+    METRICS,
+    MISSING_BY_CAUSE,
+    MS_BEHIND,
+    REDELIVERED,
+    STREAMS,
+)
 
 if TYPE_CHECKING:
     from prometheus_client import Metric
@@ -45,9 +52,11 @@ KNOWN: Final = {
     "streams": (GAUGE, "Streams that the source reads."),
     "entries_behind": (GAUGE, "Entries after the end of the last batch; in a shared group those not delivered."),
     "seconds_behind": (GAUGE, "Between the last entry of the last batch and that of its stream, at most."),
+    "entries_missing_total": (COUNTER, "Entries that could not be read, by cause; of the cause uncounted, at most."),
     "redelivered_total": (COUNTER, "Entries taken that had been delivered before."),
     "observed_total": (COUNTER, "What the query's observe() counted."),
 }
+COUNTED_BY_SOURCES: Final = ("redelivered_total", "entries_missing_total")
 
 
 def observed(frame: DataFrame, name: str = OBSERVED) -> DataFrame:
@@ -91,6 +100,8 @@ def of_progress(progress: Mapping[str, Any]) -> Iterator[Sample]:
         ):
             if member in latest:
                 yield Sample(name, labels, latest[member] / unit)
+        for cause, missing in latest.get(MISSING_BY_CAUSE, {}).items():
+            yield Sample("entries_missing_total", (*labels, ("cause", cause)), missing)
     written = progress["sink"].get("numOutputRows", -1)
     if written >= 0:  # -1: the sink does not count
         yield Sample("rows_written_total", query, written)
@@ -155,8 +166,7 @@ class PrometheusListener(StreamingQueryListener):
         with self._lock:
             for sample in samples:
                 key = (sample.name, sample.labels)
-                # The source counts redeliveries itself.
-                adds = KNOWN[sample.name][0] == COUNTER and sample.name != "redelivered_total"
+                adds = KNOWN[sample.name][0] == COUNTER and sample.name not in COUNTED_BY_SOURCES
                 self._samples[key] = sample.value + (self._samples.get(key, 0) if adds else 0)
         if self._path is not None:
             write_to_textfile(self._path, self._registry)

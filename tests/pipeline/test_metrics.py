@@ -26,7 +26,10 @@ PROGRESS = {
     "durationMs": {"triggerExecution": 1500},
     "sources": [
         {"numInputRows": 15, "latestOffset": {"v": 1, "metrics": {"streams": 2, "entriesBehind": 7, "msBehind": 2500}}},
-        {"numInputRows": 5, "latestOffset": '{"v": 1, "metrics": {"redelivered": 3}}'},
+        {
+            "numInputRows": 5,
+            "latestOffset": '{"v": 1, "metrics": {"redelivered": 3, "entriesMissingByCause": {"trimmed": 4}}}',
+        },
         {"numInputRows": 0, "latestOffset": "another source's"},
     ],
     "sink": {"description": "a sink", "numOutputRows": 19},
@@ -57,6 +60,7 @@ def test_a_progress_has_samples_of_every_source_and_of_the_sink() -> None:
         Sample("seconds_behind", (QUERY, ("source", "0")), 2.5),
         Sample("rows_read_total", (QUERY, ("source", "1")), 5),
         Sample("redelivered_total", (QUERY, ("source", "1")), 3),
+        Sample("entries_missing_total", (QUERY, ("source", "1"), ("cause", "trimmed")), 4),
         Sample("rows_read_total", (QUERY, ("source", "2")), 0),
         Sample("rows_written_total", (QUERY,), 19),
         Sample("observed_total", (QUERY, ("name", "redis_streams"), ("metric", "rows")), 20),
@@ -90,6 +94,7 @@ def test_counters_add_up_and_gauges_are_replaced() -> None:
         r'penstock_pipeline_streams{query="the \"orders\"",source="0"} 2.0',
         r'penstock_pipeline_entries_behind{query="the \"orders\"",source="0"} 7.0',
         r'penstock_pipeline_seconds_behind{query="the \"orders\"",source="0"} 2.5',
+        r'penstock_pipeline_entries_missing_total{cause="trimmed",query="the \"orders\"",source="1"} 4.0',
         r'penstock_pipeline_redelivered_total{query="the \"orders\"",source="1"} 3.0',
         r'penstock_pipeline_observed_total{metric="rows",name="redis_streams",query="the \"orders\""} 40.0',
         r'penstock_pipeline_observed_total{metric="corrupt",name="redis_streams",query="the \"orders\""} 2.0',

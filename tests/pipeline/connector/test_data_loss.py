@@ -244,6 +244,37 @@ def test_trims_of_what_was_read_are_no_loss_while_parts_are_read(server: redis.R
     assert len(stream.run()) == 100
 
 
+@pytest.mark.parametrize("place", [{"startingId": "5-0"}, {"startingTimestamp": "5"}])
+def test_a_query_may_begin_behind_the_last_entry_there_is(
+    server: redis.Redis, query: Any, place: dict[str, str]
+) -> None:
+    fill(server, "s", 1, 2)
+    stream = query(**place)
+    assert stream.ids() is None
+    fill(server, "s", 3, ms=4)
+    assert stream.batch() is None
+    fill(server, "s", 1, 2, ms=6)
+
+    assert stream.ids() == ["6-1", "6-2"]
+    server.xdel("s", "6-2")
+    fill(server, "s", 3, 4, ms=6)
+    server.xdel("s", "6-3")
+    with pytest.raises(DataLoss, match="1 of 2 entries were deleted one by one"):
+        stream.batch()
+
+
+def test_a_first_batch_that_is_run_again_has_the_rows_that_were_planned(server: redis.Redis, query: Any) -> None:
+    fill(server, "s", 1, 2)
+    stream = query()
+    fill(server, "s", 3, 4)
+    stream.plan()
+    fill(server, "s", 5)
+    stream.start_driver()
+    stream.log[-2] = stream.reader.initialOffset()  # which Spark has nowhere written down
+
+    assert [row["_id"] for row in stream.run()] == ["1-3", "1-4"]
+
+
 def test_ids_set_ahead_are_no_loss(server: redis.Redis, query: Any) -> None:
     fill(server, "s", 1, 2)
     stream = query()

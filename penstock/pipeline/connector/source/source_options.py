@@ -172,6 +172,9 @@ def _check(found: Entries, streaming: bool) -> None:
     """What does not go together. After `end`: a mistyped name is the better explanation for what is missing."""
     if bool(found.keys.names) == (found.keys.pattern is not None):
         raise OptionError("give exactly one of the options 'stream' (keys) and 'streamPattern' (a glob for SCAN)")
+    stray = [key for key, _ in found.start.by_key if found.keys.pattern is None and key not in found.keys.names]
+    if stray:
+        raise OptionError(f"option 'startingId' names the stream {stray[0]!r}, which is not among those of 'stream'")
     shared = found.group_mode == SHARED
     places = [found.start.at, *(place for _, place in found.start.by_key)]
     if found.group is None and (shared or found.consumer or GROUP in places):
