@@ -29,11 +29,12 @@ HARMLESS, TRIM, DELETE, BACK = "harmless", "trim", "delete", "back"
 
 
 class Server:
-    """An engine that the connector's clients reach without a network; `looks` are the replies to XINFO STREAM."""
+    """An engine that the connector reaches without a network; `looks` are what its driver saw of XINFO STREAM."""
 
     def __init__(self) -> None:
         self.dialogue = Dialogue(make_engine())
         self.looks: list[tuple[int, int, int]] = []
+        self.asks_for_task = False
         self._published: list[bytes] = []
 
     def ask(self, *words: str | int | bytes) -> Any:
@@ -52,7 +53,7 @@ class Server:
             if words[0] == b"PUBLISH":
                 self._published.append(words[2])
             replies.append(self._handle(words))
-            if words[:2] == [b"XINFO", b"STREAM"] and replies[-1][:1] != b"-":
+            if words[:2] == [b"XINFO", b"STREAM"] and replies[-1][:1] != b"-" and not self.asks_for_task:
                 self.looks.append(counters(parsed(replies[-1])[0]))
         return b"".join(replies)
 
@@ -314,7 +315,8 @@ class History:
         self.steps.append("read")
         numbers: list[int] = []
         for task in query.tasks():
-            for page in query.reader.read(task):
+            pages = query.reader.read(task)
+            while (page := self._next_page(pages)) is not None:
                 numbers += [row["n"] for row in page.to_pylist()]
                 if disturbed and self.chance.random() < 0.15:
                     self.disturb()
@@ -323,6 +325,13 @@ class History:
                     return False
         self._finish(numbers)
         return True
+
+    def _next_page(self, pages: Iterator[Any]) -> Any:
+        self.server.asks_for_task = True
+        try:
+            return next(pages, None)
+        finally:
+            self.server.asks_for_task = False
 
     def _finish(self, numbers: list[int]) -> None:
         self.rows += len(numbers)
