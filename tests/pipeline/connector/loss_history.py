@@ -277,9 +277,9 @@ class History:
         return query
 
     def _note(self, query: Query) -> None:
-        """Add what a driver counted, when it ends."""
+        """What the query has counted up to now; a driver that was started again goes on from the offsets."""
         for cause, missing in query.reader.missing()["entriesMissingByCause"].items():
-            self.counted[cause] = self.counted.get(cause, 0) + missing
+            self.counted[cause] = max(self.counted.get(cause, 0), missing)
 
     def _restart(self, query: Query) -> None:
         if len(query.log) > 1 and self.chance.random() < 0.25:

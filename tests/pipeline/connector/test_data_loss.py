@@ -10,11 +10,12 @@ pytest.importorskip("pyspark")
 pytest.importorskip("pyarrow")
 
 import redis
+from pyspark.errors import StreamingQueryException
 
 from penstock.pipeline.connector.source.offsets import Position, Seen, cursor_json, cursor_of
 from penstock.pipeline.errors import DataLoss
 from tests.pipeline.connector.test_cursor_reader import fill
-from tests.pipeline.driving import Query
+from tests.pipeline.driving import Query, to_its_end
 
 SHARED = {"group": "g", "groupMode": "shared", "startingId": "earliest"}
 
@@ -362,3 +363,47 @@ def test_a_group_that_is_absent_when_its_query_starts_again_is_a_loss(server: re
     stream.start_driver()
     with pytest.raises(DataLoss, match="group 'g' was destroyed"):
         stream.batch()
+
+
+# -- Spark ------------------------------------------------------------------------------------------------------------
+
+
+class Runs:
+    """Runs of one Spark query with one checkpoint; `last` is the newest of them."""
+
+    def __init__(self, spark: Any, endpoint: str, checkpoint: str, on_loss: str) -> None:
+        options = {"endpoints": endpoint, "stream": "s", "startingId": "earliest", "failOnDataLoss": on_loss}
+        frame = spark.readStream.format("redis_streams").schema("_id string").options(**options).load()
+        self._writer = frame.writeStream.format("noop").option("checkpointLocation", checkpoint)
+        self.last: Any = None
+
+    def start(self, **trigger: Any) -> Any:
+        self.last = self._writer.trigger(**trigger).start()
+        return self.last
+
+
+def test_a_progress_counts_what_its_tasks_missed(
+    spark: Any, server: redis.Redis, endpoint: str, checkpoint: str
+) -> None:
+    runs = Runs(spark, endpoint, checkpoint, "certain")
+    fill(server, "s", *range(1, 11))
+    to_its_end(runs.start)
+    fill(server, "s", *range(11, 21))
+    server.xdel("s", "1-15")
+    to_its_end(runs.start)
+
+    found = json.loads(runs.last.lastProgress.sources[0].latestOffset)["metrics"]
+    assert (found["entriesMissing"], found["entriesMissingByCause"]) == (1, {"deleted": 1})
+
+
+def test_a_query_ends_with_the_number_that_its_task_missed(
+    spark: Any, server: redis.Redis, endpoint: str, checkpoint: str
+) -> None:
+    runs = Runs(spark, endpoint, checkpoint, "true")
+    fill(server, "s", *range(1, 11))
+    to_its_end(runs.start)
+    fill(server, "s", *range(11, 21))
+    server.xdel("s", "1-15")
+
+    with pytest.raises(StreamingQueryException, match="1 of 10 entries were deleted one by one"):
+        to_its_end(runs.start)

@@ -82,12 +82,13 @@ class CursorReader(StreamReader):
         Spark calls this only after everything up to `start` is complete; `commit` may come late or never.
         """
         places = self._planned = cursor_of(start)
-        self._listen()
-        self._told.clear()
+        is_new = self.count_missing(start)
         self._publish(places)
-        if self._idle and not self._wait(places) and now_s() - self._refreshed_s < LOOK_EVERY_S:
+        if self._idle and not is_new and not self._wait(places) and now_s() - self._refreshed_s < LOOK_EVERY_S:
             return start
         found = self._plan(places, limit)
+        if found is None and is_new:
+            found = cursor_json({stream: place.bare() for stream, place in places.items()})
         if found is None and not self._idle and not self.available_now and self._short_since_s is None:
             self._idle = True
             if self._wait(places):
@@ -96,7 +97,7 @@ class CursorReader(StreamReader):
             self._idle = not self.available_now
             return start
         self._idle = False
-        return found
+        return self.with_missing(found)
 
     def reportLatestOffset(self) -> dict[str, Any] | None:  # noqa: N802 - Spark's name
         """The ends of the streams when they were last looked at, and metrics, for the query's progress."""
@@ -119,10 +120,7 @@ class CursorReader(StreamReader):
         granted = dict(weights)
         if isinstance(limit, ReadMaxRows):
             granted = dict(zip(ahead, shares(limit.max_rows, [weights[stream] for stream in ahead]), strict=True))
-        ends = {  # without what the last batch's plan was
-            stream: Position(place.id, place.added, seen=place.seen if place.added is None else None, since=place.since)
-            for stream, place in begin.items()
-        }
+        ends = {stream: place.bare() for stream, place in begin.items()}
         parts = self._tasks(sum(granted[stream] for stream in ahead))
         share = -(-sum(granted[stream] for stream in ahead) // parts)
         for stream in ahead:

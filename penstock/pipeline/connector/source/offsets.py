@@ -12,6 +12,8 @@ the batch begins, if not where the batch before it ended; `seen`, the state of t
 
     ["7-0", 70, ["4-0"], {"begin": ["1-0", 10], "counts": [30, 30], "seen": ["9-0", 90, 80, "0-0", "1-1"]}]
 
+In both modes `missing` has the entries that are missing since the query began, by cause, if there are any.
+
 An offset of `groupMode=shared` has the deliveries of one batch, as runs of ids or single ids, and for each stream the
 last id delivered to the group, entries-added up to it, and the state of the stream before these deliveries (`since` as
 above).
@@ -64,6 +66,10 @@ class Position:
     begin: tuple[StreamId, int | None] | None = None
     seen: Seen | None = None
     since: StreamId | None = None
+
+    def bare(self) -> "Position":
+        """Without what the plan of the batch was that ends here."""
+        return Position(self.id, self.added, seen=self.seen if self.added is None else None, since=self.since)
 
     @property
     def counted_from(self) -> StreamId:

@@ -93,8 +93,7 @@ class SharedReader(StreamReader):
         """The next deliveries, or `start` if there are none. Acknowledges `start`, whose batch is complete."""
         done = delivered_of(start)
         self._name = done.consumer
-        self._listen()
-        self._told.clear()
+        self._moved |= self.count_missing(start)
         self._acknowledge(done)
         try:
             taken = self._take(done, limit)
@@ -108,7 +107,7 @@ class SharedReader(StreamReader):
             return start
         self._moved = False
         self._idle = False
-        found = delivered_json(self._offset(done, taken))
+        found = self.with_missing(delivered_json(self._offset(done, taken)))
         self._reported = {**found, "runs": {}}
         return found
 

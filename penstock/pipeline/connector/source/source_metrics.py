@@ -15,7 +15,7 @@ METRICS: Final = "metrics"  # the member of the reported offset
 STREAMS: Final = "streams"
 ENTRIES_BEHIND: Final = "entriesBehind"
 MS_BEHIND: Final = "msBehind"
-ENTRIES_MISSING: Final = "entriesMissing"  # entries that could not be read, since this driver started
+ENTRIES_MISSING: Final = "entriesMissing"  # entries that could not be read, since the query began
 MISSING_BY_CAUSE: Final = "entriesMissingByCause"
 REDELIVERED: Final = "redelivered"  # entries taken that were delivered before, since this driver started
 

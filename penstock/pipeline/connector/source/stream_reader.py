@@ -4,7 +4,7 @@ import json
 import secrets
 from collections import Counter
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from pyspark.sql.datasource import DataSourceStreamReader
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
@@ -37,6 +37,9 @@ def create_reader(options: Mapping[str, str], schema: Any) -> "StreamReader":
     return CursorReader(found, schema)
 
 
+MISSING: Final = "missing"  # the member of an offset: entries that are missing since the query began, by cause
+
+
 class StreamReader(TaskReader, DataSourceStreamReader, SupportsTriggerAvailableNow):
     """The driver's reader; the executors' copies have options and schema only.
 
@@ -54,6 +57,7 @@ class StreamReader(TaskReader, DataSourceStreamReader, SupportsTriggerAvailableN
         self._discovered_s = 0.0
         self.states: dict[StreamOf, StreamState] = {}  # as of the last refresh
         self._missing: Counter[str] = Counter()  # entries, by cause
+        self._counts = False  # the counts of the offsets were taken over
         self._told: dict[tuple[str, ...], int] = {}  # those that tasks of the newest batch missed, by range
         self._channel = None if self.options.fail_on_loss else f"{schemas.MARKERS}:missing:{secrets.token_hex(8)}"
         self.available_now = False  # states are not refreshed any more: Trigger.AvailableNow
@@ -118,8 +122,26 @@ class StreamReader(TaskReader, DataSourceStreamReader, SupportsTriggerAvailableN
         self._listen()
         return [Task(some, self._channel) for some in pack(ranges, count)]
 
+    def count_missing(self, start: dict[str, Any]) -> bool:
+        """Whether tasks have missed entries that `start`, the offset whose batch is complete, does not have.
+
+        Offsets carry what is missing since the query began. Spark asks for metrics before it runs a batch, so what the
+        tasks of a query's last batch missed is told with a batch of its own, which is empty.
+        """
+        if not self._counts:
+            self._counts = True
+            self._missing.update(start.get(MISSING, {}))
+        self._listen()
+        self._told.clear()
+        return self.with_missing({}).get(MISSING) != start.get(MISSING)
+
+    def with_missing(self, offset: dict[str, Any]) -> dict[str, Any]:
+        """An offset with what is missing, if anything is."""
+        counted = {cause: missing for cause, missing in sorted(self._missing.items()) if missing}
+        return offset | {MISSING: counted} if counted else offset
+
     def missing(self) -> dict[str, Any]:
-        """The metrics of what is missing, since this driver started."""
+        """The metrics of what is missing, since the query began."""
         self._listen()
         counted = sum(missing for cause, missing in self._missing.items() if cause != UNCOUNTED)
         return {ENTRIES_MISSING: counted, MISSING_BY_CAUSE: dict(sorted(self._missing.items()))}
