@@ -6,8 +6,8 @@
     spark.streams.addListener(listener)
 
 A sample's labels are the query's name (its id if it has none) and the source's place in the query, from 0. Counters
-count from the start of the listener, `redelivered` from the start of the query's driver, `entries_missing` from the query's
-first. Sources of other formats have the samples that Spark knows of.
+count from the start of the listener, `redelivered` from the start of the query's driver, `entries_missing` from the
+start of the query. Sources of other formats have the samples that Spark knows of.
 """
 
 import json

@@ -41,10 +41,9 @@ def verdict(history: History) -> str | None:
         return "the query went on"
     if acts | history.past <= {TRIM, HARMLESS} and set(history.counted) - {"trimmed", "uncounted"}:
         return "trims were told of as something else"
+    if history.error is not None or history.is_estimated or "restart" in history.steps:
+        return None  # a driver that dies takes with it what the tasks of its newest batch missed
     missing = sum(history.counted.values())
-    counted_again = (
-        missing > len(history.lost) and "restart" in history.steps
-    )  # a driver knows nothing of the one before
-    if history.error is None and not history.is_estimated and missing != len(history.lost) and not counted_again:
+    if missing != len(history.lost):
         return f"{missing} were counted, and {len(history.lost)} are missing"
     return None

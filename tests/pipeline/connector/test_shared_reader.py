@@ -199,6 +199,7 @@ def test_entries_deleted_meanwhile_are_left_out_where_the_option_allows_it(serve
     server.xdel("s", "1-3")
 
     assert len(stream.run()) == 9
+    assert stream.batch() == []  # which tells what the tasks missed
     assert stream.batch() is None
     assert pending(server) == []
 
