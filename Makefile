@@ -5,6 +5,7 @@ PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3
 VENV := .venv
 BIN := $(VENV)/bin
 COMPILED := build/compiled
+CORE := build/core
 CLIENTS := build/clients
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 SOURCES := pyproject.toml constraints.txt
@@ -15,29 +16,34 @@ ARGS ?=
 FLIGHTS ?= 336776
 CONSOLE ?=
 
-# `make run COMPILED=1` serves the compiled build; elsewhere COMPILED is the folder of that build.
+# `make run` serves the core build, COMPILED=1 the one where all is compiled, PLAIN=1 the source. Elsewhere COMPILED is the
+# folder of that build.
 ifeq ($(COMPILED),1)
 override COMPILED := build/compiled
 SERVER := $(COMPILED)/bin/penstock
 SERVER_MADE := $(COMPILED)/installed
-BUILD := compiled
-else
+else ifeq ($(PLAIN),1)
 SERVER = $(BIN)/penstock
 SERVER_MADE = $(VENV)/installed
-BUILD := plain Python
+else
+SERVER = env PYTHONPATH=$(CURDIR)/$(CORE) $(BIN)/penstock
+SERVER_MADE = $(CORE)/installed
 endif
+PACKAGE := $(shell find penstock -type f -not -name '*.pyc') packaging/compiling.py packaging/core_modules.txt pyproject.toml
 DEMO_SPARK ?= build/flights-spark
 MINUTES ?= 30
 PYTEST_ARGS ?=
 NAMES ?=
 
-.PHONY: help install run test test-all compiled lint compare fuzz crowd record demo demo-policies demo-spark spark chaos bench wheel dist py-files clients clean
+.PHONY: help install run test test-all compiled core profile-core lint compare fuzz crowd record demo demo-policies demo-spark spark chaos bench wheel dist py-files clients clean
 
 help:
-	@echo "make run       serve on 127.0.0.1:$(PORT) with data in ./$(DATA)  (PORT=, DATA=, ARGS='--requirepass x', COMPILED=1)"
+	@echo "make run       serve on 127.0.0.1:$(PORT) with data in ./$(DATA)  (PORT=, DATA=, ARGS='--requirepass x', PLAIN=1, COMPILED=1)"
 	@echo "make test      format, lint, types, floors and the quick tests   (PYTEST_ARGS='-k xnack')"
 	@echo "make test-all  the same with the slow ones: kills, Spark, builds, every seed"
 	@echo "make compiled  all tests on a compiled build                     (PYTEST_ARGS='-m \"not slow\"')"
+	@echo "make core      all tests on the core build, which make run serves"
+	@echo "make profile-core  choose anew which modules the core build compiles"
 	@echo "make compare   random requests beside a real Redis               (MINUTES=30, ARGS=--blocking)"
 	@echo "make fuzz      attack servers, files and rules with random input  (MINUTES=60, ARGS='--only wire')"
 	@echo "make crowd     12,000 clients at a server and at a real Redis         (ARGS='--scale 0.1')"
@@ -59,7 +65,7 @@ install: $(VENV)/installed
 
 run: $(SERVER_MADE)
 	@mkdir -p $(DATA)
-	@echo "Serving the $(BUILD) build on 127.0.0.1:$(PORT) with data in ./$(DATA); Ctrl-C ends it. Others: make help" >&2
+	@echo "Serving on 127.0.0.1:$(PORT) with data in ./$(DATA); Ctrl-C ends it. Others: make help" >&2
 	@exec $(SERVER) serve --port $(PORT) --dir $(DATA) $(ARGS)
 
 # Two cores or many: a worker each. The tests of Spark stay in one worker (loadgroup).
@@ -104,25 +110,33 @@ spark: $(VENV)/spark
 chaos: $(VENV)/tested $(VENV)/spark
 	$(BIN)/python -m tests.pipeline.chaos $(ARGS)
 
-bench: $(VENV)/bench $(COMPILED)/installed
+bench: $(VENV)/bench $(CORE)/installed $(COMPILED)/installed
 	$(BIN)/python -m bench $(ARGS)
 
 # PYTHONSAFEPATH and --import-mode: the compiled package comes before the source that the tests stand beside. What the
 # tests start as processes finds `examples` and `tests` by checkout.pth, which comes last.
+BESIDE_SOURCE := --override-ini pythonpath= --import-mode=append
+
 compiled: $(COMPILED)/tested
-	PYTHONSAFEPATH=1 $(COMPILED)/bin/pytest --override-ini pythonpath= --import-mode=append $(PYTEST_ARGS)
+	PYTHONSAFEPATH=1 $(COMPILED)/bin/pytest $(BESIDE_SOURCE) $(PYTEST_ARGS)
+
+core: $(CORE)/installed $(VENV)/tested
+	PYTHONSAFEPATH=1 PYTHONPATH=$(CURDIR)/$(CORE) $(PYTEST) $(BESIDE_SOURCE) $(PYTEST_ARGS)
+
+profile-core: $(VENV)/bench
+	$(BIN)/python -m bench.core_profile $(ARGS)
 
 clients: $(VENV)/tested $(CLIENTS)/installed
 	$(BIN)/python -m tests.clients.report $(NAMES)
 
 wheel: $(VENV)/installed
-	PENSTOCK_COMPILE=1 $(PIP) wheel --no-deps --wheel-dir dist .
+	PENSTOCK_COMPILE=all $(PIP) wheel --no-deps --wheel-dir dist .
 
 # The source is built and installed with a compiler that fails: none is needed.
 dist: $(VENV)/release
 	@rm -rf dist && mkdir dist
 	$(BIN)/python -m build --quiet --sdist --outdir dist
-	PENSTOCK_COMPILE=1 $(BIN)/python -m build --quiet --wheel --outdir dist
+	PENSTOCK_COMPILE=all $(BIN)/python -m build --quiet --wheel --outdir dist
 	$(BIN)/twine check --strict dist/*
 	@case "$$(uname)" in Linux) $(BIN)/auditwheel show dist/*.whl;; esac
 	$(BIN)/python packaging/check_dist.py dist/*.tar.gz
@@ -144,7 +158,7 @@ $(VENV)/python:
 $(VENV)/installed: $(VENV)/python $(SOURCES)
 	@echo "Installing Penstock into $(VENV)" >&2
 	@$(PIP) uninstall --yes penstock >/dev/null 2>&1  # the distribution's name before it was penstock-server
-	@$(PIP) install --constraint constraints.txt --editable '.[lua]'
+	@PENSTOCK_COMPILE=0 $(PIP) install --constraint constraints.txt --editable '.[lua]'
 	@touch $@
 
 # Dependency groups need pip 25.1; the one in a new virtual environment may be older.
@@ -167,7 +181,7 @@ $(VENV)/tested: $(VENV)/groups $(SOURCES)
 
 # The pipeline's tests run where this and Java are; without them they are skipped, and say so.
 $(VENV)/spark: $(VENV)/groups
-	@$(PIP) install --constraint constraints.txt --editable '.[spark,payload]' --group tables
+	@PENSTOCK_COMPILE=0 $(PIP) install --constraint constraints.txt --editable '.[spark,payload]' --group tables
 	@touch $@
 
 $(VENV)/release: $(VENV)/groups $(SOURCES)
@@ -178,13 +192,25 @@ $(VENV)/bench: $(VENV)/tested $(SOURCES)
 	@$(PIP) install --constraint constraints.txt --group bench
 	@touch $@
 
-# -- a second environment, with a compiled wheel ----------------------------------------------------------------------
+# -- the core build: a wheel's files, which PYTHONPATH puts before the source ------------------------------------------
 
-$(COMPILED)/installed: $(VENV)/installed packaging/compiling.py $(wildcard penstock/*.py penstock/*/*.py penstock/*/*/*.py)
+# By hatchling itself, for pip would hide what it says. A plain build, of a machine without a compiler, is tried again.
+$(CORE)/installed: $(VENV)/installed $(PACKAGE)
+	@$(PIP) install --constraint constraints.txt hatchling
+	@needed="$$($(BIN)/python -c 'from hatchling.build import get_requires_for_build_wheel as of; print(*of())')" \
+		&& $(PIP) install --constraint constraints.txt hatchling $$needed
+	@rm -rf $(CORE)
+	@PENSTOCK_COMPILE_KEEP=build/kept $(BIN)/python -m hatchling build --target wheel --directory $(CORE)/wheel >/dev/null
+	@$(BIN)/python -m zipfile -e $(CORE)/wheel/*.whl $(CORE)
+	@! test -e $(CORE)/penstock__mypyc.* || touch $@
+
+# -- a second environment, with the wheel of which all is compiled -----------------------------------------------------
+
+$(COMPILED)/installed: $(VENV)/installed $(PACKAGE)
 	@echo "Compiling Penstock into $(COMPILED): some minutes" >&2
 	@rm -rf $(COMPILED)
 	@$(BIN)/python -m venv $(COMPILED)
-	@PENSTOCK_COMPILE=1 $(PIP) wheel --no-deps --wheel-dir $(COMPILED)/wheel .
+	@PENSTOCK_COMPILE=all $(PIP) wheel --no-deps --wheel-dir $(COMPILED)/wheel .
 	@$(COMPILED)/bin/python -m pip --disable-pip-version-check --quiet install --constraint constraints.txt \
 		"$$(echo $(COMPILED)/wheel/*.whl)[lua]"
 	@touch $@

@@ -1,23 +1,38 @@
-"""The build step of a compiled wheel: mypyc turns modules into C, and several compilers at a time make a library.
+"""The build step of a wheel: mypyc turns modules into C, and several compilers at a time make a library.
 
-Five folders are compiled, and of the server and the settings what every request goes through.
+PENSTOCK_COMPILE chooses the build. `all` (or 1): five folders are compiled, and of the server and the settings what
+every request goes through. `core`: the modules that core_modules.txt lists. 0: nothing. Without it the core is compiled
+where a C compiler is found. The wheel is for this machine's Python, with the source beside the library. An editable
+installation is never compiled.
 
-Off, unless PENSTOCK_COMPILE is 1: then `pip wheel .` gives a wheel for this machine's Python, with the source beside
-the library. An editable installation is never compiled. PENSTOCK_COMPILE_LEVEL is the compiler's -O (default 2).
+PENSTOCK_COMPILE_LEVEL is the compiler's -O (1 for the core, else 2). PENSTOCK_COMPILE_KEEP names a folder where C files
+and objects stay: the next build compiles what has changed since.
 
-mypyc's usual single C file takes one compiler ten minutes; a file a module takes each of them its share of three.
+mypyc's usual single C file takes one compiler ten minutes; a file a module takes each of them its share.
 """
 
+import hashlib
 import os
 import re
+import shlex
+import shutil
+import subprocess
 import sys
+import sysconfig
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import redirect_stdout
+from functools import cache
+from importlib.metadata import version
+from io import StringIO
 from pathlib import Path
 from typing import Any, Final
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
+PLAIN, CORE, WHOLE = "plain", "core", "whole"
+CHOICES: Final = {"0": PLAIN, "core": CORE, "1": WHOLE, "all": WHOLE}
+LEVELS: Final = {CORE: "1", WHOLE: "2"}
 FOLDERS: Final = ("native", "protocol", "storage", "engine", "commands")
 MODULES: Final = (  # the way of every request
     "config/settings.py", "system_time.py",
@@ -30,6 +45,7 @@ LEFT_OUT: Final[tuple[str, ...]] = (  # each with the reason behind it
     "storage/types/string_marks.py",  # a compiled class cannot extend bytes
     "storage/aof/disk.py",  # its class is extended by what has the log fail; calls of the system, compiled or not
 )
+CORE_LIST: Final = "packaging/core_modules.txt"  # written by `make profile-core`
 NEEDED: Final = (
     "mypy",
     "setuptools",
@@ -45,19 +61,54 @@ NEEDED: Final = (
 # Hidden: our functions are not called from outside, so calls between files need no table. No table of jumps (plt) for
 # calls of Python's functions either: they go where the loader has found them.
 FLAGS: Final = ("-fvisibility=hidden", "-fno-plt", "-Wno-error")
+HEADERS: Final = ("__native_penstock.h", "__native_internal_penstock.h")  # what each module's C file begins with
+PROCESSORS: Final = (os.process_cpu_count() if sys.version_info >= (3, 13) else os.cpu_count()) or 1
 
 
-def is_wanted() -> bool:
-    return os.environ.get("PENSTOCK_COMPILE", "") == "1"
+@cache
+def chosen() -> str:
+    """The build that is made, which is said on the way."""
+    asked = os.environ.get("PENSTOCK_COMPILE", "")
+    if asked and asked not in CHOICES:
+        raise SystemExit(f"PENSTOCK_COMPILE is one of {', '.join(CHOICES)}, not {asked!r}")
+    if asked:
+        return CHOICES[asked]
+    if has_compiler():
+        return CORE
+    say("There is no C compiler that finds Python.h: the build is plain Python, which is several times slower")
+    return PLAIN
 
 
-def sources(root: Path) -> list[str]:
+def has_compiler() -> bool:
+    words = shlex.split(os.environ.get("CC") or sysconfig.get_config_var("CC") or "cc")
+    words += [f"-I{sysconfig.get_path('include')}", "-fsyntax-only", "-xc", "-"]
+    try:
+        return not subprocess.run(words, input=b"#include <Python.h>", capture_output=True).returncode
+    except OSError:
+        return False
+
+
+def say(text: str, end: str = "\n") -> None:
+    sys.stderr.write(text + end)
+    sys.stderr.flush()
+
+
+def sources(root: Path, build: str = WHOLE) -> list[str]:
     """What is compiled, as paths from the root."""
     found = [path for folder in FOLDERS for path in sorted((root / "penstock" / folder).rglob("*.py"))]
     left_out = {str(Path("penstock", name)) for name in LEFT_OUT}
     names = [str(path.relative_to(root)) for path in found if path.name != "__init__.py"]
     names += [str(Path("penstock", module)) for module in MODULES]
-    return [name for name in names if name not in left_out]
+    whole = [name for name in names if name not in left_out]
+    if build == WHOLE:
+        return whole
+    core = (root / CORE_LIST).read_text().split()
+    if strange := sorted(set(core) - set(whole)):
+        raise SystemExit(
+            f"{CORE_LIST} has modules that are not there, or not compiled: {', '.join(strange)}. Where a module was"
+            " only moved, change its line; else `make profile-core` writes the list anew"
+        )
+    return core
 
 
 class CompilingHook(BuildHookInterface[Any]):
@@ -67,17 +118,18 @@ class CompilingHook(BuildHookInterface[Any]):
 
     def dependencies(self) -> list[str]:
         """What only a compiled build needs, in the pinned versions."""
-        if not is_wanted():
+        if chosen() == PLAIN:
             return []
         pinned = dict(re.findall(r"^(\S+)==(\S+)$", Path(self.root, "constraints.txt").read_text(), re.MULTILINE))
         return [f"{name}=={pinned[name]}" for name in NEEDED]
 
-    def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        if version == "editable" or not is_wanted():
+    def initialize(self, kind: str, build_data: dict[str, Any]) -> None:
+        if kind == "editable" or chosen() == PLAIN:
             return
         self._folder = tempfile.TemporaryDirectory(prefix="penstock-build-")
-        for library in compiled(Path(self.root), Path(self._folder.name)):
-            build_data["force_include"][str(library)] = str(library.relative_to(Path(self._folder.name, "built")))
+        folder = Path(os.environ.get("PENSTOCK_COMPILE_KEEP", self._folder.name), chosen()).absolute()
+        for library in compiled(Path(self.root), chosen(), folder):
+            build_data["force_include"][str(library)] = str(library.relative_to(folder / "built"))
         build_data["pure_python"] = False
         build_data["infer_tag"] = True
 
@@ -86,8 +138,8 @@ class CompilingHook(BuildHookInterface[Any]):
             self._folder.cleanup()
 
 
-def compiled(root: Path, into: Path) -> list[Path]:
-    """The libraries, below into/built."""
+def compiled(root: Path, build: str, into: Path) -> list[Path]:
+    """The libraries, below into/built. What else is left there is of use to the next call."""
     from mypyc.build import mypycify  # not there unless it was asked for
     from setuptools import Distribution, Extension
     from setuptools.command.build_ext import build_ext
@@ -96,37 +148,96 @@ def compiled(root: Path, into: Path) -> list[Path]:
         """Every C file on its own, as many at a time as there are processors."""
 
         def build_extensions(self) -> None:
-            jobs = [(extension, source) for extension in self.extensions for source in extension.sources]
-            jobs.sort(key=lambda job: Path(job[1]).stat().st_size, reverse=True)  # the long ones first
-            with ThreadPoolExecutor(os.process_cpu_count() if sys.version_info >= (3, 13) else os.cpu_count()) as pool:
-                objects = list(pool.map(self._object, jobs))
+            objects = Objects(self.compiler, Path(self.build_temp), into / "c")
+            jobs = [(extension, Path(source)) for extension in self.extensions for source in extension.sources]
+            jobs.sort(key=lambda job: job[1].stat().st_size, reverse=True)  # the long ones first
+            made = objects.made_of([(source, extension_words(extension)) for extension, source in jobs])
             for extension in self.extensions:
                 extension.sources = []
-            for (extension, _), file in zip(jobs, objects, strict=True):
-                extension.extra_objects.append(file)
+            for (extension, _), file in zip(jobs, made, strict=True):
+                extension.extra_objects.append(str(file))
+            self.parallel = PROCESSORS
             super().build_extensions()
 
-        def _object(self, job: tuple[Extension, str]) -> str:
-            extension, source = job
-            (file,) = self.compiler.compile(
-                [source],
-                output_dir=self.build_temp,
-                include_dirs=extension.include_dirs,
-                extra_postargs=[*extension.extra_compile_args, *FLAGS],
-            )
-            return str(file)
+    def extension_words(extension: Extension) -> list[str]:
+        return [*(f"-I{folder}" for folder in extension.include_dirs), *extension.extra_compile_args, *FLAGS]
 
-    extensions = mypycify(
-        [f"--cache-dir={into / 'cache'}", *sources(root)],
-        opt_level=os.environ.get("PENSTOCK_COMPILE_LEVEL", "2"),
-        debug_level="0",
-        multi_file=True,
-        target_dir=str(into / "c"),
-        group_name="penstock",
-    )
+    modules = sources(root, build)
+    say(f"Compiling {len(modules)} modules ({build} build; with PENSTOCK_COMPILE=0 none)")
+    remarks = StringIO()
+    try:
+        with redirect_stdout(remarks):
+            extensions = mypycify(
+                [f"--cache-dir={into / 'cache'}", *modules],
+                opt_level=os.environ.get("PENSTOCK_COMPILE_LEVEL", LEVELS[build]),
+                debug_level="0",
+                multi_file=True,
+                target_dir=str(into / "c"),
+                group_name="penstock",
+            )
+    except SystemExit:
+        say(remarks.getvalue())
+        raise
+    shutil.rmtree(into / "built", ignore_errors=True)
     command = ManyCompilers(Distribution({"name": "penstock", "ext_modules": extensions}))
     command.build_lib = str(into / "built")
     command.build_temp = str(into / "objects")
     command.ensure_finalized()
     command.run()
     return sorted((into / "built").rglob("*.so"))
+
+
+class Objects:
+    """Object files in a folder. Each has the hash of all that it is made from as its name: of text, headers and tools.
+
+    Half of the time of a short file went into mypyc's headers (1.4 MB), so gcc reads them compiled.
+    """
+
+    def __init__(self, compiler: Any, folder: Path, c_folder: Path) -> None:
+        self._compiler = compiler
+        self._folder = folder
+        self._all_headers = c_folder / "all.h"
+        self._all_headers.write_text("".join(f'#include "{name}"\n' for name in HEADERS))
+        self._words = [*compiler.compiler_so, *(f"-I{include}" for include in compiler.include_dirs)]
+        told = subprocess.run([compiler.compiler_so[0], "--version"], capture_output=True, check=True).stdout
+        self._is_gcc = b"Free Software Foundation" in told
+        tools = [told, sys.version.encode(), version("mypy").encode()]
+        self._common = hashlib.sha256(b"\0".join(tools + [(c_folder / name).read_bytes() for name in HEADERS]))
+
+    def made_of(self, files: list[tuple[Path, list[str]]]) -> list[Path]:
+        """The objects of C files, each given with words for the compiler. Objects of other files are deleted."""
+        self._folder.mkdir(parents=True, exist_ok=True)
+        objects = [self._object(source, words) for source, words in files]
+        for old in set(self._folder.iterdir()) - set(objects):
+            old.unlink()
+        jobs = [(*of_file, file) for of_file, file in zip(files, objects, strict=True) if not file.exists()]
+        headed = [job for job in jobs if is_headed(job[0])]
+        if self._is_gcc and headed:
+            self._compile(self._all_headers, ["-xc-header", *headed[0][1]], self._all_headers.with_suffix(".h.gch"))
+        with ThreadPoolExecutor(PROCESSORS) as pool:
+            for number, source in enumerate(pool.map(self._make, jobs), 1):
+                if is_headed(source):
+                    progress = f"{number} of {len(jobs)}: {source.stem.removeprefix('__native_').replace('___', '.')}"
+                    say(progress, "\x1b[K\r" if sys.stderr.isatty() else "\n")
+        return objects
+
+    def _object(self, source: Path, words: list[str]) -> Path:
+        digest = self._common.copy()
+        digest.update(repr(words).encode() + source.read_bytes())
+        return self._folder / f"{digest.hexdigest()}.o"
+
+    def _make(self, job: tuple[Path, list[str], Path]) -> Path:
+        source, words, file = job
+        headers = ["-include", str(self._all_headers)] if is_headed(source) else []
+        unfinished = file.with_suffix(".part.o")
+        self._compile(source, [*words, *headers, "-c"], unfinished)
+        unfinished.rename(file)  # one that is there is whole
+        return source
+
+    def _compile(self, source: Path, words: list[str], into: Path) -> None:
+        self._compiler.spawn([*self._words, *words, str(source), "-o", str(into)])
+
+
+def is_headed(source: Path) -> bool:
+    """Whether a C file is that of a module, which begins with all headers."""
+    return source.name.startswith("__native_")

@@ -2,8 +2,10 @@
 
 from typing import Final
 
-from penstock.native.build import IS_COMPILED
+from penstock.native.build import IS_COMPILED, is_library
 
 REDIS_VERSION: Final = "8.10.0"  # the newest Redis whose stream commands are complete here
 PENSTOCK_VERSION: Final = "0.1.0"
-BUILD: Final[str] = "compiled" if IS_COMPILED else "python"
+# This module is in the whole build, not in the core: that tells the two from each other.
+_OF_LIBRARY: Final[str] = "compiled" if is_library(__file__) else "core"
+BUILD: Final[str] = _OF_LIBRARY if IS_COMPILED else "python"

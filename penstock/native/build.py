@@ -2,4 +2,10 @@
 
 from typing import Final
 
-IS_COMPILED: Final[bool] = __file__.endswith((".so", ".pyd"))  # whether this module was loaded as a compiled one
+
+def is_library(file: str) -> bool:
+    """Whether a module that was loaded from this file is compiled."""
+    return file.endswith((".so", ".pyd"))
+
+
+IS_COMPILED: Final[bool] = is_library(__file__)

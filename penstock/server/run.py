@@ -20,7 +20,7 @@ from penstock.config.settings import Settings
 from penstock.engine.cluster.node import Node
 from penstock.engine.engine import Engine
 from penstock.engine.replication import role
-from penstock.engine.versions import PENSTOCK_VERSION, REDIS_VERSION
+from penstock.engine.versions import BUILD, PENSTOCK_VERSION, REDIS_VERSION
 from penstock.errors import UsageError
 from penstock.server import allocated_memory
 from penstock.server.connections.connection import Connection
@@ -112,7 +112,7 @@ class Server:
         loop = asyncio.get_running_loop()
         server_log.notice(
             f"Penstock {PENSTOCK_VERSION} speaks as Redis {REDIS_VERSION}, pid {os.getpid()},"
-            f" Python {sys.version.split()[0]}, {self._engine.telemetry.identity.event_loop}"
+            f" Python {sys.version.split()[0]}, {self._engine.telemetry.identity.event_loop}, {BUILD} build"
         )
         warning = self._engine.access.warning()
         if warning:
