@@ -22,12 +22,15 @@ ifeq ($(COMPILED),1)
 override COMPILED := build/compiled
 SERVER := $(COMPILED)/bin/penstock
 SERVER_MADE := $(COMPILED)/installed
+BUILD := the whole build
 else ifeq ($(PLAIN),1)
 SERVER = $(BIN)/penstock
 SERVER_MADE = $(VENV)/installed
+BUILD := plain Python, which is several times slower,
 else
 SERVER = env PYTHONPATH=$(CURDIR)/$(CORE) $(BIN)/penstock
 SERVER_MADE = $(CORE)/installed
+BUILD := what is in ./$(CORE)
 endif
 PACKAGE := $(shell find penstock -type f -not -name '*.pyc') packaging/compiling.py packaging/core_modules.txt pyproject.toml
 DEMO_SPARK ?= build/flights-spark
@@ -65,7 +68,7 @@ install: $(VENV)/installed
 
 run: $(SERVER_MADE)
 	@mkdir -p $(DATA)
-	@echo "Serving on 127.0.0.1:$(PORT) with data in ./$(DATA); Ctrl-C ends it. Others: make help" >&2
+	@echo "Serving $(BUILD) on 127.0.0.1:$(PORT) with data in ./$(DATA); Ctrl-C ends it. Others: make help" >&2
 	@exec $(SERVER) serve --port $(PORT) --dir $(DATA) $(ARGS)
 
 # Two cores or many: a worker each. The tests of Spark stay in one worker (loadgroup).
@@ -139,8 +142,8 @@ dist: $(VENV)/release
 	PENSTOCK_COMPILE=all $(BIN)/python -m build --quiet --wheel --outdir dist
 	$(BIN)/twine check --strict dist/*
 	@case "$$(uname)" in Linux) $(BIN)/auditwheel show dist/*.whl;; esac
-	$(BIN)/python packaging/check_dist.py dist/*.tar.gz
-	$(BIN)/python packaging/check_dist.py dist/*.whl --compiled
+	$(BIN)/python packaging/check_dist.py dist/*.tar.gz --build python
+	$(BIN)/python packaging/check_dist.py dist/*.whl --build compiled
 
 py-files: $(VENV)/python
 	$(BIN)/python packaging/py_files.py dist/penstock-py-files.zip
@@ -194,13 +197,13 @@ $(VENV)/bench: $(VENV)/tested $(SOURCES)
 
 # -- the core build: a wheel's files, which PYTHONPATH puts before the source ------------------------------------------
 
-# By hatchling itself, for pip would hide what it says. A plain build, of a machine without a compiler, is tried again.
+# By hatchling itself, for pip hides what it says. A plain build is no end: the next time there may be a compiler.
 $(CORE)/installed: $(VENV)/installed $(PACKAGE)
 	@$(PIP) install --constraint constraints.txt hatchling
 	@needed="$$($(BIN)/python -c 'from hatchling.build import get_requires_for_build_wheel as of; print(*of())')" \
 		&& $(PIP) install --constraint constraints.txt hatchling $$needed
 	@rm -rf $(CORE)
-	@PENSTOCK_COMPILE_KEEP=build/kept $(BIN)/python -m hatchling build --target wheel --directory $(CORE)/wheel >/dev/null
+	@PENSTOCK_COMPILE_KEEP=build/kept $(BIN)/python -c 'from hatchling.build import build_wheel; build_wheel("$(CORE)/wheel")'
 	@$(BIN)/python -m zipfile -e $(CORE)/wheel/*.whl $(CORE)
 	@! test -e $(CORE)/penstock__mypyc.* || touch $@
 

@@ -14,10 +14,8 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from importlib.machinery import SourceFileLoader
-from importlib.util import module_from_spec, spec_from_loader
 from pathlib import Path
-from types import ModuleType
+from runpy import run_path
 from typing import Final
 
 from bench.costs import Turn
@@ -110,16 +108,6 @@ def taken(folder: Path) -> Seconds:
 # -- the choice -------------------------------------------------------------------------------------------------------
 
 
-def compiling() -> ModuleType:
-    """packaging/compiling.py."""
-    loader = SourceFileLoader("compiling", str(ROOT / "packaging/compiling.py"))
-    spec = spec_from_loader(loader.name, loader)
-    assert spec is not None
-    module = module_from_spec(spec)
-    loader.exec_module(module)
-    return module
-
-
 def busiest(seconds: Seconds, compilable: set[str]) -> Iterator[str]:
     """The modules that have SHARE of the time of all that can be compiled, the longest first."""
     left = SHARE * sum(seconds.get(module, 0.0) for module in compilable)
@@ -157,8 +145,8 @@ def bases(module: str) -> set[str]:
 
 
 def main() -> int:
-    compile_hook = compiling()
-    compilable = set(compile_hook.sources(ROOT))
+    compiling = run_path(str(ROOT / "packaging/compiling.py"))
+    compilable = set(compiling["sources"](ROOT))
     chosen = always_in_core(compilable)
     with tempfile.TemporaryDirectory(prefix="penstock-profile-") as name:
         folder = Path(name)
@@ -169,8 +157,8 @@ def main() -> int:
                 told = f"{sum(seconds.values()):.2f} s {' '.join(new)}" if seconds else "not there"
                 print(f"{of}: {told}", flush=True)
     core = sorted(with_relatives(chosen, compilable))
-    (ROOT / compile_hook.CORE_LIST).write_text("".join(f"{module}\n" for module in core))
-    print(f"{len(core)} of {len(compilable)} modules are the core: {compile_hook.CORE_LIST}")
+    (ROOT / compiling["CORE_LIST"]).write_text("".join(f"{module}\n" for module in core))
+    print(f"{len(core)} of {len(compilable)} modules are the core: {compiling['CORE_LIST']}")
     return 0
 
 

@@ -239,7 +239,8 @@ def line(load: Load, table: dict[str, Rounds], compared: Sequence[str]) -> str:
     text = f"{load.name:<22}"
     for rounds in table.values():
         text += f" {'-' if rounds.refusal else f'{min(rounds.cpu_us):.2f}':>9}"
-    for name, floor in zip(OURS, (load.floor_plain, load.floor_compiled), strict=True):
+    for name in OURS:
+        floor = load.floor(name)
         if name in table and (of_peer := ratio(name, PEERS, table)):
             missed = "  MISSED" if floor and of_peer > floor else ""
             text += f"  {name} {of_peer:5.2f} (floor {floor or '-'}){missed}"

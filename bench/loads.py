@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from bench import scripts
-from bench.servers import Request
+from bench.servers import COMPILED, PLAIN, Request
 
 STREAM: Final = b"stream"
 GROUP: Final = b"group"
@@ -49,6 +49,9 @@ class Load:
     floor_plain: float = 0.0
     goal: float = 0.0
     of_many_streams: bool = False
+
+    def floor(self, build: str) -> float:
+        return {PLAIN: self.floor_plain, COMPILED: self.floor_compiled}.get(build, 0.0)
 
 
 def entry_id(number: int) -> bytes:

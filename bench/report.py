@@ -169,14 +169,14 @@ def loads(figures: Figures, _: str) -> Lines:
     yield ""
     measured = [load for load in LOADS if load.name in figures]
     names = [name for name in NAMES if any(name in figures[load.name] for load in measured)]
+    ours = [name for name in names if name in OURS]
     rows = []
     for load in measured:
         of_load = figures[load.name]
         cells = [number(of_load.get(name, {}).get("cpu_us")) for name in names]
-        for name, floor in zip(OURS, (load.floor_plain, load.floor_compiled), strict=True):
-            cells.append(verdict(of_load.get(name, {}).get("ratio"), floor))
+        cells += [verdict(of_load.get(name, {}).get("ratio"), load.floor(name)) for name in ours]
         rows.append([load.name, *cells, number(load.goal or None)])
-    yield from table(["load", *names, *(f"{name} : peer (floor)" for name in OURS), "goal"], rows)
+    yield from table(["load", *names, *(f"{name} : peer (floor)" for name in ours), "goal"], rows)
     yield from plot_ratios(measured, figures)
     differing = [
         f"{load.name} ({name})"
@@ -226,6 +226,7 @@ def singles(figures: Figures, _: str) -> Lines:
     yield ""
     measured = [load for load in ONE_AT_A_TIME if load.name in figures]
     names = [name for name in NAMES if any(name in figures[load.name] for load in measured)]
+    ours = [name for name in names if name in OURS]
     rows = []
     for load in measured:
         of_load = figures[load.name]
@@ -233,12 +234,15 @@ def singles(figures: Figures, _: str) -> Lines:
             f"{number(row['rate'])}: {latencies(row)}, {number(row['cpu_us'])}" if row else ""
             for row in (of_load.get(name) for name in names)
         ]
-        for name, goal in zip(OURS, (load.goal_plain, load.goal), strict=True):
+        for name in ours:
             row = of_load.get(name, {})
-            ratios = verdict(row.get("cpu_ratio"), goal), verdict(row.get("p99_ratio"), GOAL_OF_P99, is_told=False)
+            ratios = (
+                verdict(row.get("cpu_ratio"), load.goal_of(name)),
+                verdict(row.get("p99_ratio"), GOAL_OF_P99, is_told=False),
+            )
             cells.append(", ".join(filter(None, ratios)))
         rows.append([load.name, *cells])
-    yield from table(["load", *names, *(f"{name} : peer" for name in OURS)], rows)
+    yield from table(["load", *names, *(f"{name} : peer" for name in ours)], rows)
 
 
 def wakeups(figures: Figures, _: str) -> Lines:
@@ -394,6 +398,7 @@ def spark_rates(what: str, figures: Figures, where: str) -> Lines:
 
 COLOURS: Final = {
     "plain": "#3a6ea5",
+    "core": "#6aa84f",
     "compiled": "#d1495b",
     "redis": "#888888",
     "valkey": "#bbbbbb",
@@ -408,15 +413,15 @@ def plot_ratios(measured: Sequence[Load], figures: Figures) -> Lines:
     shown = [load for load in measured if any(figures[load.name].get(name, {}).get("ratio") for name in OURS)]
     if plt is None or not shown:
         return
-    figure, axes = plt.subplots(figsize=(8, 0.34 * len(shown) + 1))
+    figure, axes = plt.subplots(figsize=(8, 0.45 * len(shown) + 1))
     for row, load in enumerate(shown):
-        for offset, (name, floor) in enumerate(zip(OURS, (load.floor_plain, load.floor_compiled), strict=True)):
-            place = row + (0.2 if offset else -0.2)
+        for offset, name in enumerate(OURS):
+            place, floor = row + 0.27 * (offset - 1), load.floor(name)
             ratio = figures[load.name].get(name, {}).get("ratio")
             if ratio:
-                axes.barh(place, ratio, 0.36, color=COLOURS[name], label=name if row == 0 else None)
+                axes.barh(place, ratio, 0.25, color=COLOURS[name], label=name if row == 0 else None)
             if floor:
-                axes.plot([floor, floor], [place - 0.2, place + 0.2], color="black", linewidth=1.5)
+                axes.plot([floor, floor], [place - 0.13, place + 0.13], color="black", linewidth=1.5)
     axes.axvline(1, color="#888888", linewidth=0.8)
     axes.set_yticks(range(len(shown)), [load.name for load in shown])
     axes.invert_yaxis()

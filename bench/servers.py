@@ -1,6 +1,6 @@
 """The servers that are measured: how each is started, asked, and what its process has used.
 
-Penstock runs as `plain` (this source) and `compiled` (a wheel that `make bench` builds); `--builds` names others. Redis
+Penstock runs as `plain` (this source), `core` and `compiled` (what `make bench` builds); `--builds` names others. Redis
 and Valkey come from tools/reference-server. `python -m bench.servers PORT` is fakeredis's TCP server.
 """
 
@@ -36,8 +36,9 @@ NO_RDB: Final = ("--save", "")
 UNFINISHED: Final = object()
 
 OF_PYTHON: Final = ("PYTHONPATH", "PYTHONDONTWRITEBYTECODE")
-PLAIN, COMPILED, REDIS, VALKEY, FAKE = NAMES = ("plain", "compiled", "redis", "valkey", "fakeredis")
-OURS: Final = (PLAIN, COMPILED)
+PLAIN, CORE, COMPILED, REDIS, VALKEY, FAKE = NAMES = ("plain", "core", "compiled", "redis", "valkey", "fakeredis")
+OURS: Final = {PLAIN: "python", CORE: "core", COMPILED: "compiled"}  # and what INFO calls the build
+CORE_FOLDER: Final = ROOT / "build/core"
 PEERS: Final = (REDIS, VALKEY)
 FAKE_SLOWNESS: Final = 40
 
@@ -77,8 +78,9 @@ class Candidate:
             return [str(self.python), "-m", "bench.servers", str(port)]
         listening = ["--port", str(port), "--dir", str(directory)]
         if self.python is not None:
-            if not self.python.exists():
-                raise Absent(f"no {self.name} build at {self.python}: `make bench` makes the compiled one")
+            for needed in filter(None, (self.python, self.source)):
+                if not needed.exists():
+                    raise Absent(f"no {self.name} build at {needed}: `make bench` makes it")
             program = [str(FAULTY_DISK)] if faulty else ["-m", "penstock", "serve"]
             return [str(self.python), "-P", *program, *listening]
         tool = [sys.executable, str(ROOT / "tools/reference-server"), self.name]
@@ -97,8 +99,8 @@ def usual(name: str, python: Path, compiled_python: Path) -> Candidate:
     """One of NAMES; Absent for another name."""
     if name not in NAMES:
         raise Absent(f"no server is called {name!r}: there are {', '.join(NAMES)}")
-    if name in (PLAIN, FAKE):
-        return Candidate(name, python, ROOT)
+    if name in (PLAIN, CORE, FAKE):
+        return Candidate(name, python, CORE_FOLDER if name == CORE else ROOT)
     return Candidate(name, compiled_python if name == COMPILED else None)
 
 
@@ -199,11 +201,11 @@ def wait_until_ready(
 
 
 def check_build(name: str, port: int) -> None:
-    """Refuse to call plain source compiled, or the other way round."""
+    """Refuse to call one of our builds another."""
     if name not in OURS:
         return
     told = information(port, b"server")["penstock_build"]
-    assert told == ("compiled" if name == COMPILED else "python"), f"the server called {name} is a {told} build"
+    assert told == OURS[name], f"the server called {name} is a {told} build"
 
 
 # -- a client that costs little ---------------------------------------------------------------------------------------

@@ -31,7 +31,7 @@ from bench.loads import (
     nothing,
     read,
 )  # fmt: skip
-from bench.servers import FAKE, OURS, PEERS, Link, Request, Server, cpu_ns, packed, percentiles
+from bench.servers import COMPILED, FAKE, OURS, PEERS, PLAIN, Link, Request, Server, cpu_ns, packed, percentiles
 
 FIFTY: Final = 50
 WARM_REQUESTS: Final = 500
@@ -64,6 +64,9 @@ class SingleLoad:
     may_block: bool = False
     goal: float = 1.0
     goal_plain: float = 1.6
+
+    def goal_of(self, build: str) -> float:
+        return {PLAIN: self.goal_plain, COMPILED: self.goal}.get(build, 0.0)
 
 
 def alike(request: Callable[[int], Request]) -> Callable[[int, int], list[Client]]:

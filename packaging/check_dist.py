@@ -1,6 +1,6 @@
 """Checks one file of a release as a user meets it: installed into an empty environment, without a compiler, and run.
 
-`python packaging/check_dist.py dist/FILE [--compiled]`
+`python packaging/check_dist.py dist/FILE [--build NAME]`: the second word and the third are smoke.py's.
 """
 
 import os

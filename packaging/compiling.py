@@ -66,17 +66,16 @@ PROCESSORS: Final = (os.process_cpu_count() if sys.version_info >= (3, 13) else 
 
 
 @cache
-def chosen() -> str:
-    """The build that is made, which is said on the way."""
+def chosen() -> tuple[str, str]:
+    """The build that is made, and why."""
     asked = os.environ.get("PENSTOCK_COMPILE", "")
-    if asked and asked not in CHOICES:
+    if not asked:
+        return (
+            (CORE, "faster; PENSTOCK_COMPILE=0 for none") if has_compiler() else (PLAIN, "no C compiler finds Python.h")
+        )
+    if asked not in CHOICES:
         raise SystemExit(f"PENSTOCK_COMPILE is one of {', '.join(CHOICES)}, not {asked!r}")
-    if asked:
-        return CHOICES[asked]
-    if has_compiler():
-        return CORE
-    say("There is no C compiler that finds Python.h: the build is plain Python, which is several times slower")
-    return PLAIN
+    return CHOICES[asked], f"PENSTOCK_COMPILE={asked}"
 
 
 def has_compiler() -> bool:
@@ -100,8 +99,8 @@ def sources(root: Path, build: str = WHOLE) -> list[str]:
     names = [str(path.relative_to(root)) for path in found if path.name != "__init__.py"]
     names += [str(Path("penstock", module)) for module in MODULES]
     whole = [name for name in names if name not in left_out]
-    if build == WHOLE:
-        return whole
+    if build != CORE:
+        return whole if build == WHOLE else []
     core = (root / CORE_LIST).read_text().split()
     if strange := sorted(set(core) - set(whole)):
         raise SystemExit(
@@ -118,17 +117,22 @@ class CompilingHook(BuildHookInterface[Any]):
 
     def dependencies(self) -> list[str]:
         """What only a compiled build needs, in the pinned versions."""
-        if chosen() == PLAIN:
+        if chosen()[0] == PLAIN:
             return []
         pinned = dict(re.findall(r"^(\S+)==(\S+)$", Path(self.root, "constraints.txt").read_text(), re.MULTILINE))
         return [f"{name}=={pinned[name]}" for name in NEEDED]
 
     def initialize(self, kind: str, build_data: dict[str, Any]) -> None:
-        if kind == "editable" or chosen() == PLAIN:
+        if kind == "editable":
+            return
+        build, why = chosen()
+        modules = sources(Path(self.root), build)
+        say(f"Penstock, {build} build: {len(modules) or 'no'} modules are compiled ({why})")
+        if not modules:
             return
         self._folder = tempfile.TemporaryDirectory(prefix="penstock-build-")
-        folder = Path(os.environ.get("PENSTOCK_COMPILE_KEEP", self._folder.name), chosen()).absolute()
-        for library in compiled(Path(self.root), chosen(), folder):
+        folder = Path(os.environ.get("PENSTOCK_COMPILE_KEEP", self._folder.name), build).absolute()
+        for library in compiled(modules, LEVELS[build], folder):
             build_data["force_include"][str(library)] = str(library.relative_to(folder / "built"))
         build_data["pure_python"] = False
         build_data["infer_tag"] = True
@@ -138,8 +142,8 @@ class CompilingHook(BuildHookInterface[Any]):
             self._folder.cleanup()
 
 
-def compiled(root: Path, build: str, into: Path) -> list[Path]:
-    """The libraries, below into/built. What else is left there is of use to the next call."""
+def compiled(modules: list[str], level: str, into: Path) -> list[Path]:
+    """The libraries of these modules, below into/built. What else is left there is of use to the next call."""
     from mypyc.build import mypycify  # not there unless it was asked for
     from setuptools import Distribution, Extension
     from setuptools.command.build_ext import build_ext
@@ -162,14 +166,12 @@ def compiled(root: Path, build: str, into: Path) -> list[Path]:
     def extension_words(extension: Extension) -> list[str]:
         return [*(f"-I{folder}" for folder in extension.include_dirs), *extension.extra_compile_args, *FLAGS]
 
-    modules = sources(root, build)
-    say(f"Compiling {len(modules)} modules ({build} build; with PENSTOCK_COMPILE=0 none)")
     remarks = StringIO()
     try:
         with redirect_stdout(remarks):
             extensions = mypycify(
                 [f"--cache-dir={into / 'cache'}", *modules],
-                opt_level=os.environ.get("PENSTOCK_COMPILE_LEVEL", LEVELS[build]),
+                opt_level=os.environ.get("PENSTOCK_COMPILE_LEVEL", level),
                 debug_level="0",
                 multi_file=True,
                 target_dir=str(into / "c"),
@@ -210,7 +212,8 @@ class Objects:
         objects = [self._object(source, words) for source, words in files]
         for old in set(self._folder.iterdir()) - set(objects):
             old.unlink()
-        jobs = [(*of_file, file) for of_file, file in zip(files, objects, strict=True) if not file.exists()]
+        missing = {file: of_file for file, of_file in zip(objects, files, strict=True) if not file.exists()}
+        jobs = [(*of_file, file) for file, of_file in missing.items()]
         headed = [job for job in jobs if is_headed(job[0])]
         if self._is_gcc and headed:
             self._compile(self._all_headers, ["-xc-header", *headed[0][1]], self._all_headers.with_suffix(".h.gch"))

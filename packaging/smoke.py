@@ -1,6 +1,6 @@
 """The smoke test of an installed Penstock: serves, keeps, restarts. Needs nothing but the Python it is run with.
 
-`python packaging/smoke.py [--compiled]`; with --compiled the build must be the compiled one.
+`python packaging/smoke.py [--build NAME]`; NAME is that of `penstock version`: python, core or compiled.
 """
 
 import re
@@ -61,9 +61,9 @@ class Served:
 
 def main() -> None:
     version = subprocess.run([*PENSTOCK, "version"], check=True, capture_output=True, text=True).stdout.strip()
-    wanted = "(compiled build" if "--compiled" in sys.argv else "build"
-    if wanted not in version:
-        raise SystemExit(f"smoke: not the compiled build: {version}")
+    wanted = sys.argv[2] if sys.argv[1:2] == ["--build"] else ""
+    if f"{wanted} build" not in version:
+        raise SystemExit(f"smoke: not the {wanted} build: {version}")
     with tempfile.TemporaryDirectory() as folder:
         with Served(folder) as port:
             told = answers(

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from bench import report
-from bench.servers import Absent, build, usual
+from bench.servers import CORE_FOLDER, Absent, build, usual
 
 ROOT = Path(__file__).parent.parent
 PYTHON = Path(sys.executable)
@@ -65,7 +65,7 @@ def test_a_build_may_not_have_the_name_of_a_usual_server() -> None:
     ran = bench("--parts", "loads", "--builds", "redis=/tmp")
 
     assert ran.returncode == 2
-    assert "NAME=PATH, with a name other than plain, compiled, redis, valkey, fakeredis" in ran.stderr
+    assert "NAME=PATH, with a name other than plain, core, compiled, redis, valkey, fakeredis" in ran.stderr
 
 
 def test_a_build_is_a_checkout_a_virtual_environment_or_a_python(tmp_path: Path) -> None:
@@ -83,6 +83,10 @@ def test_a_build_is_a_checkout_a_virtual_environment_or_a_python(tmp_path: Path)
 def test_plain_source_runs_from_this_folder_and_a_compiled_wheel_without_it() -> None:
     assert usual("plain", PYTHON, PYTHON).environment()["PYTHONPATH"] == str(ROOT)
     assert "PYTHONPATH" not in usual("compiled", PYTHON, PYTHON).environment()
+
+
+def test_the_core_build_is_a_folder_before_the_source() -> None:
+    assert usual("core", PYTHON, PYTHON).environment()["PYTHONPATH"] == str(CORE_FOLDER)
 
 
 def test_the_report_keeps_what_people_wrote_around_its_part(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -95,7 +95,7 @@ def of_server(fields: Fields) -> Iterator[Finding]:
     hours = int(fields["uptime_in_seconds"]) / HOUR_S
     yield Finding("server", f"{name}, speaks as Redis {fields['redis_version']}, up {hours:.1f} hours")
     if fields.get("penstock_build") == "python":
-        yield Finding("build", "plain Python", "a compiled wheel answers several times as many requests (README)")
+        yield Finding("build", "plain Python", "a compiled build answers several times as many requests (README)")
     if fields.get("loading", "0") != "0":
         yield Finding("loading", "yes", "clients are refused until the log is loaded")
 
