@@ -23,7 +23,7 @@ override COMPILED := build/compiled
 SERVER := $(COMPILED)/bin/penstock
 SERVER_MADE := $(COMPILED)/installed
 BUILD := the whole build
-else ifeq ($(PLAIN),1)
+else ifneq ($(filter 1,$(PLAIN))$(filter 0,$(PENSTOCK_COMPILE)),)
 SERVER = $(BIN)/penstock
 SERVER_MADE = $(VENV)/installed
 BUILD := plain Python, which is several times slower,
