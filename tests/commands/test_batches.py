@@ -5,17 +5,14 @@ from collections.abc import Callable
 
 import pytest
 
-from penstock.clock import ManualClock
 from penstock.commands.streams.changing.xadd_batch import add_batch
 from penstock.engine.engine import Engine
-from penstock.protocol.limits import Limits
 from penstock.protocol.reply import bulks as packed
-from penstock.protocol.request_batch import RequestBatch, batches_of
-from penstock.protocol.request_reader import RequestReader
+from penstock.protocol.request_batch import batches_of
+from tests.support.batch_sides import Side, assert_batches_agree, passing
 from tests.support.clock import NOW_MS
 from tests.support.dialogue import Dialogue
-from tests.support.engines import loaded_engine, make_engine, settings_with, value_of
-from tests.support.log import UnitLog
+from tests.support.engines import make_engine, settings_with
 from tests.support.seeds import seeds
 
 QUICK = (
@@ -36,69 +33,6 @@ QUICK = (
 KEYS_OF_OTHER_TYPES = ((b"n",), (b"a", b"b", b"n"), (b"a", b"list", b"hash", b"set", b"zset", b"n", b"stream"))
 KEYS = (b"s", b"s", b"s", b"t", b"text")
 VALUES = (b"v", b"", b"12", b"-7", b"-x", b"v" * 63, b"v" * 64, b"v" * 126, b"v" * 5000, b"007", b"*5\r\n$4\r\nXADD")
-
-
-class Side:
-    """An engine, its log, and one client."""
-
-    def __init__(self, seed: int, **directives: str) -> None:
-        settings = settings_with(stream_node_max_entries="30", enable_debug_command="yes", **directives)
-        self.clock = ManualClock(NOW_MS)
-        self.log = UnitLog()
-        self.engine = make_engine(self.clock, self.log, settings)
-        self.client = Dialogue(self.engine)
-        self.client("RPUSH list x", "HSET hash f v", "SADD set x", "ZADD zset 1 x", "XADD stream 5-5 f v")
-        self.client("SET text x", "XGROUP CREATE s g 0 MKSTREAM", "XGROUP CREATE t g 0 MKSTREAM")
-
-    def one_by_one(self, requests: list[list[bytes]]) -> list[bytes]:
-        return [answer for answer in (self.client.words(*request) for request in requests) if answer]
-
-    def together(self, requests: list[list[bytes]]) -> list[bytes]:
-        """In batches made of words."""
-        return self._handled(batches_of(requests, self.engine.batch_shapes))
-
-    def as_sent(self, requests: list[list[bytes]]) -> list[bytes]:
-        """In batches made of bytes, as a connection reads them."""
-        reader = RequestReader(Limits(), self.engine.batch_shapes)
-        reader.feed(b"".join(map(packed, requests)))
-        answers: list[bytes] = []
-        while batches := reader.take(1000):
-            answers += self._handled(batches)
-        return answers
-
-    def as_they_come(self, requests: list[list[bytes]]) -> list[bytes]:
-        """Each in bytes of its own, from one connection."""
-        reader = RequestReader(Limits(), self.engine.batch_shapes)
-        answers: list[bytes] = []
-        for request in requests:
-            reader.feed(packed(request))
-            answers += self._handled(reader.take(1000))
-        return answers
-
-    def _handled(self, batches: list[RequestBatch]) -> list[bytes]:
-        answers: list[bytes] = []
-        logged: list[int] = []
-        while batches:
-            batches = self.engine.handle_batches(self.client.session, batches, 1 << 30, answers, logged)
-        assert logged == sorted(set(logged))
-        return answers
-
-    def picture(self) -> list[object]:
-        shown: list[object] = [self.client(f"XINFO STREAM {key} FULL COUNT 0") for key in ("s", "t")]
-        shown += [self.client(f"XINFO STREAM {key}", f"XPENDING {key} g") for key in ("s", "t")]
-        statistics = {name: rows.calls for name, rows in self.engine.statistics.rows.items()}
-        counts = self.engine.statistics
-        shown += [
-            statistics,
-            counts.hits,
-            counts.misses,
-            counts.expired,
-            {name: row.failed for name, row in counts.rows.items()},
-        ]
-        shown += [self.client(f"OBJECT ENCODING {key}") for key in ("a", "b", "n", "list", "hash", "set", "zset")]
-        shown += [value_of(self.engine, key).producers.pids for key in (b"s", b"t")]
-        shown.append(dict(self.engine.keyspace.databases[0].expires))
-        return [*shown, self.client("DEBUG DIGEST"), self.engine.server.context.dirty, self.log.text]
 
 
 class Pipelines:
@@ -209,16 +143,10 @@ class Pipelines:
 @pytest.mark.parametrize("way", [Side.together, Side.as_sent, Side.as_they_come])
 @pytest.mark.parametrize("seed", seeds(10, 40))
 def test_answers_state_and_log_are_those_of_one_by_one(seed: int, way: Callable[..., list[bytes]]) -> None:
-    pipelines, alone, at_once = Pipelines(seed), Side(seed), Side(seed)
-    for step in range(40):
-        requests = pipelines.next()
-        assert b"".join(way(at_once, requests)) == b"".join(alone.one_by_one(requests))
-        for side in (alone, at_once):
-            side.clock.advance(step % 3)
-        assert at_once.picture() == alone.picture()
-    for side in (alone, at_once):
-        for key in (b"s", b"t"):
-            value_of(side.engine, key).check()
+    pipelines = Pipelines(seed)
+    history = [request for step in range(40) for request in [*pipelines.next(), passing(step % 3)]]
+
+    assert_batches_agree(history, way)
 
 
 @pytest.mark.parametrize("older", ["", "7.2"])
@@ -233,7 +161,7 @@ def test_answers_state_and_log_are_those_of_one_by_one(seed: int, way: Callable[
 def test_the_log_has_an_entry_that_came_alone_as_it_has_any(options: str, older: str) -> None:
     """What came alone is logged from its bytes, not from its words."""
     versions = {"aof_compat_version": older} if older else {}
-    by_bytes, by_words = Side(0, **versions), Side(0, **versions)
+    by_bytes, by_words = Side(**versions), Side(**versions)
     for key in (b"s", b"k" * 120, b"*"):
         for value in (b"v", b"", b"$1\r\n*\r\n", b"v" * 5000):
             requests = [[b"xadd", key, *options.encode().split(), b"f", value]] * 2
@@ -244,7 +172,7 @@ def test_the_log_has_an_entry_that_came_alone_as_it_has_any(options: str, older:
 @pytest.mark.parametrize("version", ["8.2", "8.4", "8.6", "8.8"])
 def test_idempotent_adds_are_run_or_refused_as_the_version_has_them(version: str) -> None:
     requests = [[b"XADD", b"s", b"IDMP", b"p", b"%d" % (at % 40), b"*", b"f", b"v"] for at in range(60)]
-    alone, at_once = Side(0, compat_version=version), Side(0, compat_version=version)
+    alone, at_once = Side(compat_version=version), Side(compat_version=version)
 
     assert at_once.together(requests) == alone.one_by_one(requests)
     assert at_once.picture() == alone.picture()
@@ -252,7 +180,7 @@ def test_idempotent_adds_are_run_or_refused_as_the_version_has_them(version: str
 
 def test_a_log_for_an_older_redis_has_idempotent_adds_as_plain_ones() -> None:
     requests = [[b"XADD", b"s", b"IDMP", b"p", b"%d" % at, b"*", b"f", b"v"] for at in range(9)]
-    alone, at_once = Side(0, aof_compat_version="7.2"), Side(0, aof_compat_version="7.2")
+    alone, at_once = Side(aof_compat_version="7.2"), Side(aof_compat_version="7.2")
 
     assert at_once.together(requests) == alone.one_by_one(requests)
     assert at_once.picture() == alone.picture()
@@ -274,11 +202,11 @@ def with_id(entry_id: str) -> list[bytes]:
 def test_entries_with_ids_go_together_up_to_one_that_is_not_plainly_above(last: str) -> None:
     requests = [with_id(entry_id) for entry_id in ("5-6", "5-7", "5-9", last, "999-9")]
 
-    assert added_together(Side(0), requests) == 3
+    assert added_together(Side(), requests) == 3
 
 
 def test_entries_with_ids_are_read_and_logged_as_they_were_sent() -> None:
-    side = Side(0)
+    side = Side()
     side.log.clear()
     requests = [with_id(entry_id) for entry_id in ("5-6", "5-7", "5-9", "7-0", "7-1")]
 
@@ -291,22 +219,22 @@ def test_entries_with_ids_are_read_and_logged_as_they_were_sent() -> None:
 def test_entries_with_ids_for_what_is_no_stream_are_left_to_the_plain_handler(key: str) -> None:
     requests = [f"XADD {key} {at}-1 f v".encode().split() for at in range(1, 5)]
 
-    assert added_together(Side(0), requests) == 0
+    assert added_together(Side(), requests) == 0
 
 
 def test_new_idempotent_adds_go_together_up_to_one_that_comes_again() -> None:
     requests = [[b"XADD", b"s", b"IDMP", b"p", b"%d" % (at % 6), b"*", b"f", b"v"] for at in range(9)]
 
-    assert added_together(Side(0), requests) == 6
+    assert added_together(Side(), requests) == 6
 
 
 @pytest.mark.parametrize("trim", ["MAXLEN = 9", "MAXLEN ~ 1", "MAXLEN ~ x", "MINID ~ 5"])
 def test_what_the_batch_handler_does_not_know_is_left_to_the_plain_one(trim: str) -> None:
-    assert added_together(Side(0), [f"XADD s {trim} * f v".encode().split()] * 9) == 0
+    assert added_together(Side(), [f"XADD s {trim} * f v".encode().split()] * 9) == 0
 
 
 def test_as_many_go_together_as_a_trim_leaves_alone() -> None:
-    assert added_together(Side(0), [b"XADD s MAXLEN ~ 5 * f v".split()] * 9) == 4
+    assert added_together(Side(), [b"XADD s MAXLEN ~ 5 * f v".split()] * 9) == 4
 
 
 def test_two_reads_with_an_option_that_the_version_hides_are_refused_like_one() -> None:
@@ -346,30 +274,28 @@ def test_a_watcher_learns_of_them(engine: Engine, ids: list[bytes]) -> None:
 
 @pytest.mark.parametrize("seed", seeds(3, 8))
 def test_reads_at_once_come_to_the_same_state_by_a_shorter_log(seed: int) -> None:
-    chance = random.Random(seed)
-    alone, at_once = Side(seed), Side(seed)
+    assert_batches_agree(reads(random.Random(seed)), Side.together, shorter_log=True)
+
+
+def reads(chance: random.Random) -> list[list[bytes]]:
+    """Pipelines of equal XREADGROUPs, with entries that are added and deleted before them."""
+    history: list[list[bytes]] = []
     for step in range(40):
         key, count = chance.choice((b"s", b"t")), chance.choice((1, 2, 10, 50))
-        more = [[b"XADD", key, b"*", b"f", b"v"]] * chance.choice((1, 3, 40))
-        gone = [[b"XDEL", key, b"%d-%d" % (NOW_MS + step, chance.randrange(9))]]
+        history += [[b"XADD", key, b"*", b"f", b"v"]] * chance.choice((1, 3, 40))
+        history.append([b"XDEL", key, b"%d-%d" % (NOW_MS + step, chance.randrange(9))])
         words = [b"NOACK"] if chance.random() < 0.1 else [b"BLOCK", b"0"] if chance.random() < 0.2 else []
         reader = chance.choice((b"alice", b"bob", b"%d" % step))
         read = [b"XREADGROUP", b"GROUP", b"g", reader, b"COUNT", b"%d" % count, *words, b"STREAMS", key, b">"]
-        requests = [*more, *gone, *[read] * (1 if b"BLOCK" in words else chance.choice((2, 5, 100)))]
-        assert at_once.together(list(requests)) == alone.one_by_one(requests)
-        assert at_once.picture()[:-1] == alone.picture()[:-1]
-        for side in (alone, at_once):
-            side.clock.advance(1)
-    for side in (alone, at_once):
-        again = loaded_engine([side.log.text], side.clock.now_us() // 1000)
-        assert digest_of(again) == digest_of(side.engine)
-        side.engine.keyspace.databases[0].check()
+        history += [read] * (1 if b"BLOCK" in words else chance.choice((2, 5, 100)))
+        history.append(passing(1))
+    return history
+
+
+def test_reads_at_once_are_one_unit_of_the_log() -> None:
+    requests = [b"XGROUP CREATECONSUMER s g c".split(), *[[b"XADD", b"s", b"*", b"f", b"v"]] * 9]
+    requests += [b"XREADGROUP GROUP g c COUNT 2 STREAMS s >".split()] * 4
+    alone, at_once = Side(), Side()
+
+    assert at_once.together(requests) == alone.one_by_one(requests)
     assert len(at_once.log.text) < len(alone.log.text)
-
-
-def digest_of(engine: Engine) -> list[object]:
-    said = Dialogue(engine)
-    shown: list[object] = []
-    for key in ("s", "t"):
-        shown += [said(f"XPENDING {key} g - + 100000"), said(f"XINFO GROUPS {key}"), said(f"XRANGE {key} - +")]
-    return shown

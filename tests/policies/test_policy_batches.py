@@ -8,9 +8,7 @@ from penstock.commands.streams.changing.xadd_batch import add_batch
 from penstock.commands.streams.groups.xack_batch import acknowledge_batch
 from penstock.commands.streams.reading.xreadgroup_batch import read_batch
 from penstock.protocol.request_batch import batches_of
-from tests.commands.test_batches import Side
-from tests.support.engines import loaded_engine
-from tests.support.keyspace_picture import KEPT, keyspace
+from tests.support.batch_sides import Side, assert_batches_agree, passing
 from tests.support.seeds import seeds
 
 POLICIES = (
@@ -20,59 +18,56 @@ POLICIES = (
 )  # fmt: skip
 
 
-class Pipelines:
-    """Random pipelines of equal requests; the entries that are acknowledged are those that both sides have pending."""
+def history(seed: int, policy: str) -> list[list[bytes]]:
+    """Random pipelines of equal requests; the entries that are acknowledged or released are those that are pending."""
+    chance, side = random.Random(seed), Side()
+    side.client(*setup(policy))
+    made: list[list[bytes]] = []
+    for _ in range(30):
+        requests = pipeline(chance, side)
+        step_ms = chance.choice((0, 0, 1, 300, 1000))
+        made += [*requests, passing(step_ms)]
+        side.each(requests)
+        side.clock.advance(step_ms)
+        side.engine.tick()
+    return made
 
-    def __init__(self, seed: int, sides: tuple[Side, Side]) -> None:
-        self.chance = random.Random(seed)
-        self._sides = sides
 
-    def _pending(self, count: int) -> list[bytes]:
-        one, other = [side.client(f"XPENDING s g - + {count}") for side in self._sides]
-        assert one == other
-        return [row[0] for row in one]
+def setup(policy: str) -> tuple[str, str]:
+    return "XGROUP CREATECONSUMER s g c", f"PENSTOCK.POLICY s {policy}"
 
-    def next(self) -> list[list[bytes]]:
-        chance, count = self.chance, self.chance.choice((1, 2, 5, 40))
-        kind = chance.randrange(5)
-        if kind == 4:
-            ms, first = self._sides[0].clock.now_us() // 1000 + chance.choice((-900, 0, 1)), chance.randrange(3)
-            return [(b"XADD s %d-%d k v" % (ms, first + at)).split() for at in range(count)]
-        if kind == 0:
-            return [(b"XADD s * k %d" % chance.randrange(5)).split() for _ in range(count)]
-        if kind == 1:
-            return [b"XREADGROUP GROUP g c COUNT 2 STREAMS s >".split()] * count
-        if kind == 2:
-            pending = self._pending(count)
-            if chance.random() < 0.5:
-                chance.shuffle(pending)
-            return [[b"XACK", b"s", b"g", entry_id] for entry_id in [*pending, *pending[:1]]]
-        return [[b"XNACK", b"s", b"g", b"FAIL", b"IDS", b"1", entry_id] for entry_id in self._pending(1)]
+
+def pipeline(chance: random.Random, side: Side) -> list[list[bytes]]:
+    count, kind = chance.choice((1, 2, 5, 40)), chance.randrange(5)
+    if kind == 4:
+        ms, first = side.clock.now_us() // 1000 + chance.choice((-900, 0, 1)), chance.randrange(3)
+        return [(b"XADD s %d-%d k v" % (ms, first + at)).split() for at in range(count)]
+    if kind == 0:
+        return [(b"XADD s * k %d" % chance.randrange(5)).split() for _ in range(count)]
+    if kind == 1:
+        return [b"XREADGROUP GROUP g c COUNT 2 STREAMS s >".split()] * count
+    if kind == 2:
+        pending = pending_ids(side, count)
+        if chance.random() < 0.5:
+            chance.shuffle(pending)
+        return [[b"XACK", b"s", b"g", entry_id] for entry_id in [*pending, *pending[:1]]]
+    return [[b"XNACK", b"s", b"g", b"FAIL", b"IDS", b"1", entry_id] for entry_id in pending_ids(side, 1)]
+
+
+def pending_ids(side: Side, count: int) -> list[bytes]:
+    return [row[0] for row in side.client(f"XPENDING s g - + {count}")]
 
 
 @pytest.mark.parametrize("policy", POLICIES)
 @pytest.mark.parametrize("seed", seeds(1, 20))
 def test_answers_and_state_are_those_of_one_by_one(seed: int, policy: str) -> None:
-    ours, oracle = Side(seed), Side(seed)
-    pipelines = Pipelines(seed, (ours, oracle))
-    for side in (ours, oracle):
-        assert side.client("XGROUP CREATECONSUMER s g c", f"PENSTOCK.POLICY s {policy}") == b"OK"
-    for _ in range(30):
-        requests = pipelines.next()
-        assert ours.together(requests) == oracle.one_by_one(requests)
-        assert ours.picture()[:-1] == oracle.picture()[:-1]
-        step_ms = pipelines.chance.choice((0, 0, 1, 300, 1000))
-        for side in (ours, oracle):
-            side.clock.advance(step_ms)
-            side.engine.tick()
-    now_ms = ours.clock.now_us() // 1000
-    for side in (ours, oracle):
-        assert keyspace(loaded_engine(side.log.units, now_ms), KEPT) == keyspace(side.engine, KEPT)
+    assert Side().client(*setup(policy)) == b"OK"
+    assert_batches_agree(history(seed, policy), Side.together, *setup(policy), shorter_log=True)
 
 
 @pytest.mark.parametrize("policy", ["MAXLEN 40", "MAXLEN 0 ACKED", "GROUP g ACKWAIT 1000"])
 def test_they_go_together(policy: str) -> None:
-    side = Side(1)
+    side = Side()
     engine, ctx = side.engine, side.engine.server.context
     side.client("XGROUP CREATECONSUMER s g c", f"PENSTOCK.POLICY s {policy}")
     adds = [b"XADD s * k v".split()] * 20
@@ -99,14 +94,14 @@ def together(side: Side, requests: list[list[bytes]]) -> int:
 
 
 def test_entries_with_ids_are_added_one_by_one() -> None:
-    side = Side(1)
+    side = Side()
     side.client("PENSTOCK.POLICY s MAXAGE 2000")
 
     assert together(side, [b"XADD s 5-1 k v".split(), b"XADD s 5-2 k v".split()]) == 0
 
 
 def test_reads_go_together_while_something_is_delivered_again() -> None:
-    side = Side(1)
+    side = Side()
     side.client("XGROUP CREATECONSUMER s g c", "PENSTOCK.POLICY s GROUP g ACKWAIT 1000", *["XADD s * k v"] * 25)
     side.client("XREADGROUP GROUP g c STREAMS s >")
     side.clock.advance(1000)
@@ -117,7 +112,7 @@ def test_reads_go_together_while_something_is_delivered_again() -> None:
 
 
 def test_reads_and_acknowledgements_go_together_with_keys() -> None:
-    side = Side(1)
+    side = Side()
     side.client("XGROUP CREATECONSUMER s g c", "PENSTOCK.POLICY s GROUP g ACKWAIT 1000 KEY k")
     side.client(*[f"XADD s * k {number % 9}" for number in range(20)])
     reads = [b"XREADGROUP GROUP g c COUNT 2 STREAMS s >".split()] * 10
@@ -130,7 +125,7 @@ def test_reads_and_acknowledgements_go_together_with_keys() -> None:
 
 @pytest.mark.parametrize(("order", "count"), [(1, 20), (-1, 0)], ids=["ascending", "descending"])
 def test_acknowledgements_under_a_limit_go_together_if_their_ids_ascend(order: int, count: int) -> None:
-    side = Side(1)
+    side = Side()
     side.client("PENSTOCK.POLICY s MAXLEN 5 ACKED", *["XADD s * k v"] * 20, "XREADGROUP GROUP g c STREAMS s >")
     acks = [[b"XACK", b"s", b"g", row[0]] for row in side.client("XPENDING s g - + 20")][::order]
 

@@ -5,7 +5,7 @@ from typing import Final, TypeVar
 
 T = TypeVar("T")
 
-ATTEMPTS: Final = 2000
+TRIES: Final = 2000
 
 
 def shortest(requests: list[list[str]], shows: Callable[[list[list[str]]], bool]) -> list[list[str]]:
@@ -21,18 +21,23 @@ def shortest(requests: list[list[str]], shows: Callable[[list[list[str]]], bool]
     return requests
 
 
-def without(steps: list[T], shows: Callable[[list[T]], bool]) -> list[T]:
-    """Steps of which none can be left out (delta debugging: halves first, then ever smaller pieces)."""
-    pieces = 2
-    for _ in range(ATTEMPTS):
-        size = max(1, len(steps) // pieces)
-        fewer = next(
-            (kept for at in range(0, len(steps), size) if shows(kept := steps[:at] + steps[at + size :])), None
-        )
-        if fewer is not None:
-            steps, pieces = fewer, max(pieces - 1, 2)
-        elif size == 1:
-            break
-        else:
-            pieces = min(pieces * 2, len(steps))
-    return steps
+def without(steps: list[T], shows: Callable[[list[T]], bool], tries: int = TRIES) -> list[T]:
+    """Steps of which none can be left out (delta debugging: halves first, then ever smaller pieces).
+
+    tries: so often `shows` is asked at most; what is found by then is returned.
+    """
+    size = max(len(steps) // 2, 1)
+    while True:
+        before, at = len(steps), 0
+        while at < len(steps):
+            if tries == 0:
+                return steps
+            tries -= 1
+            fewer = steps[:at] + steps[at + size :]
+            if shows(fewer):
+                steps = fewer
+            else:
+                at += size
+        if size == 1 and len(steps) == before:
+            return steps
+        size = max(size // 2, 1)
