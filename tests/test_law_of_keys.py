@@ -8,6 +8,7 @@ And a user with rights on just the keys that a request names is not refused. The
 
 import random
 from collections.abc import Callable, Iterator
+from functools import partial
 from importlib.util import find_spec
 from typing import Final
 
@@ -26,9 +27,11 @@ from tests.support.clock import NOW_MS
 from tests.support.engines import make_engine, settings_with
 from tests.support.key_requests import ABSENT, GROUPS, KeyRequests, Made, names_for, rows_with_keys, spellings
 from tests.support.keyspace_picture import KEPT, stream_picture
+from tests.support.same_result import Difference, assert_same, text_of, values
 from tests.support.seeds import seeds
 
 Request = list[bytes]
+NAMES: Final = ("with one value", "with another")  # of the keys that may not be read, or before and after
 CALL: Final = b"return redis.pcall(unpack(ARGV))"
 RIGHTS: Final = ("", "%R~", "%W~", "~", "~")
 REFUSALS: Final = (b"NOPERM", b"ACL failure", b"CROSSSLOT", b"hash to the same slot")
@@ -196,63 +199,82 @@ def test_nothing_is_read_or_changed_without_the_right_to(seed: int) -> None:
         names = names_for(chance, row)
         rights = {name: chance.choice(RIGHTS) for name in names}
         made = story(chance, row, names)
-        sides = [
-            Side(
-                row,
-                {
-                    name: text if "R" not in rights[name] and rights[name] != "~" else "555"
-                    for name in names
-                    if name != ABSENT
-                },
-            )
-            for text in ("111", "222")
-        ]
-        before = [side.pictures() for side in sides]
-        for side in sides:
-            side.forget_uses()
-            door(side, [one.words for one in made], rights)
-            side.engine.tick()  # what policies do by themselves counts, too
-        told = (seed, row.name, door.__name__, rights, [one.words for one in made])
+        title = f"{row.name} {door.__name__} with the rights {rights}"
+        assert_same(made, partial(undue, row, door, rights), NAMES, line_of, title)
 
-        assert sides[0].replies == sides[1].replies, told
-        after = [side.pictures() for side in sides]
-        for name, right in rights.items():
-            if right in ("", "%R~"):
-                assert [seen.get(name) for seen in after] == [seen.get(name) for seen in before], (name, told)
-            if right in ("%R~", "~"):
-                assert after[0].get(name) == after[1].get(name), (name, told)
-        assert not {name for side in sides for name in side.used() if not rights[name]}, told
+
+def undue(row: Row, door: Door, rights: dict[str, str], made: list[Made]) -> Difference | None:
+    """What the user learned or changed without the right to, if anything."""
+    there = [name for name in rights if name != ABSENT]
+    hidden = {name for name in there if "R" not in rights[name] and rights[name] != "~"}
+    sides = [Side(row, {name: text if name in hidden else "555" for name in there}) for text in ("111", "222")]
+    before = [side.pictures() for side in sides]
+    for side in sides:
+        side.forget_uses()
+        door(side, [one.words for one in made], rights)
+        side.engine.tick()  # what policies do by themselves counts, too
+    if sides[0].replies != sides[1].replies:
+        one, other = (values(b"".join(side.replies)) for side in sides)
+        return Difference("reply", one, other, len(made), "what may not be read")
+    after = [side.pictures() for side in sides]
+    for name, right in rights.items():
+        was, got = ([seen.get(name) for seen in pictures] for pictures in (before, after))
+        if right in ("", "%R~") and was != got:
+            return Difference("state", was, got, len(made), f"{name!r}, which may not be written")
+        if right in ("%R~", "~") and after[0].get(name) != after[1].get(name):
+            return Difference("state", after[0].get(name), after[1].get(name), len(made), f"{name!r}")
+    touched = sorted({name for side in sides for name in side.used() if not rights[name]})
+    return Difference("use of keys without rights", [], touched, len(made)) if touched else None
 
 
 @pytest.mark.parametrize("seed", seeds(1, 12))
 def test_what_a_request_names_is_all_that_it_needs(seed: int) -> None:
     for chance, row, door in each_case(seed):
         names = names_for(chance, row)
-        side = Side(row, {name: "111" for name in names if name != ABSENT})
-        for one in story(chance, row, names):
-            if succeeds(side, door, one):
-                door(side, [one.words], {key.decode(): "~" for key in one.keys})
+        made = story(chance, row, names)
+        assert_same(made, partial(refused, row, door, names), ("expected", "found"), line_of, door.__name__)
 
-            assert not is_refused(side), (seed, row.name, door.__name__, one, side.replies)
+
+def refused(row: Row, door: Door, names: tuple[str, ...], made: list[Made]) -> Difference | None:
+    """The first request that is refused to a user with rights on what it names."""
+    side = Side(row, {name: "111" for name in names if name != ABSENT})
+    for count, one in enumerate(made, 1):
+        if succeeds(side, door, one):
+            door(side, [one.words], {key.decode(): "~" for key in one.keys})
+        if is_refused(side):
+            return Difference("reply", "no refusal", side.replies, count, line_of(one))
+    return None
 
 
 @pytest.mark.parametrize("seed", seeds(1, 12))
 def test_all_that_a_request_touches_is_in_one_slot(seed: int) -> None:
     for chance, row, door in each_case(seed):
         names = names_by_slot(chance, row)
-        alone = Side(row, dict.fromkeys(names, "111"))
-        side = Side(row, dict.fromkeys(names, "111"), cluster_enabled="yes")
-        for one in story(chance, row, names):
-            before, told = side.pictures(), (seed, row.name, door.__name__, one)
-            side.forget_uses()
-            side.replies.clear()
-            door(side, [one.words], {"*": "~"})
-            after = side.pictures()
-            changed = {name for name in {*before, *after} if before.get(name) != after.get(name)}
+        made = story(chance, row, names)
+        assert_same(made, partial(spread, row, door, names), ("expected", "found"), line_of, door.__name__)
 
-            assert len({slot_of(name.encode()) for name in changed | side.used()}) <= 1, told
-            if len({slot_of(key) for key in one.keys}) == 1 and succeeds(alone, door, one):
-                assert not is_refused(side), (told, side.replies)
+
+def spread(row: Row, door: Door, names: tuple[str, ...], made: list[Made]) -> Difference | None:
+    """The first request that touches keys of several slots, or is refused though it names keys of one."""
+    alone = Side(row, dict.fromkeys(names, "111"))
+    side = Side(row, dict.fromkeys(names, "111"), cluster_enabled="yes")
+    for count, one in enumerate(made, 1):
+        before = side.pictures()
+        side.forget_uses()
+        side.replies.clear()
+        door(side, [one.words], {"*": "~"})
+        after = side.pictures()
+        changed = {name for name in {*before, *after} if before.get(name) != after.get(name)}
+        touched = sorted(changed | side.used())
+        if len({slot_of(name.encode()) for name in touched}) > 1:
+            return Difference("slots of what is touched", "keys of one slot", touched, count, line_of(one))
+        if len({slot_of(key) for key in one.keys}) == 1 and succeeds(alone, door, one) and is_refused(side):
+            return Difference("reply", "no refusal", side.replies, count, line_of(one))
+    return None
+
+
+def line_of(made: Made) -> str:
+    return text_of(made.words)
 
 
 def names_by_slot(chance: random.Random, row: Row) -> tuple[str, ...]:
