@@ -17,21 +17,13 @@ from tests.support.agreement import Master, assert_agree
 from tests.support.engines import loaded_engine, rdb_based_engine
 from tests.support.keyspace_picture import SAVED, keyspace
 from tests.support.log import UnitLog
+from tests.support.same_result import assert_equal, told_on_failure, values
 from tests.support.seeds import seeds
 from tests.support.stream_histories import Histories
 from tests.support.table_engine import OWN_WORDS, prepared, rows
 from tests.support.table_requests import TableRequests
 
 SEEDS = range(4)
-
-
-def replies_of(answer: bytes) -> list[object]:
-    values: list[object] = []
-    at = 0
-    while at < len(answer):
-        value, at = wire.parse(answer, at)
-        values.append(value)
-    return values
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -43,7 +35,7 @@ def test_every_request_gets_a_whole_reply(seed: int) -> None:
             answer = engine.handle(session, request)
             engine.clients.outgoing.clear()
             assert b"internal error" not in answer.lower(), request
-            replies_of(answer)
+            assert not any(isinstance(value, bytes) for value in values(answer)), request
             if session.blocked is not None or session.queue is not None or session.closing or session.channels:
                 engine.server.disconnect(session)
                 session = engine.server.connect("127.0.0.1:1", "127.0.0.1:2")
@@ -61,7 +53,8 @@ def test_a_refusal_changes_nothing(seed: int) -> None:
         for request in (requests.valid(row), requests.broken_of(row), requests.broken_of(row)):
             answer = engine.handle(session, request)
             if answer.startswith(b"-"):
-                assert keyspace(engine) == before, request
+                with told_on_failure([request]):
+                    assert_equal(before, keyspace(engine), ("before", "after"))
                 refused += 1
             if answer[:1] != b"-" or session.queue is not None:
                 engine, session = prepared()
@@ -79,8 +72,9 @@ def test_a_command_that_only_reads_logs_and_changes_nothing(seed: int) -> None:
         if "readonly" in row.flags:
             for request in (requests.valid(row), requests.broken_of(row)):
                 engine.handle(session, request)
-                assert (request, log.units) == (request, [])
-                assert keyspace(engine) == before, request
+                with told_on_failure([request]):
+                    assert log.units == []
+                    assert_equal(before, keyspace(engine), ("before", "after"))
                 if session.blocked is not None:
                     engine.server.disconnect(session)
                     session = engine.server.connect()
@@ -108,7 +102,8 @@ def test_both_protocols_carry_the_same_data(seed: int) -> None:
             plain.conditions.paused_until_ms = typed.conditions.paused_until_ms = 0
             old.is_silent = new.is_silent = False
             old.reply_skip = new.reply_skip = 0
-            assert flat(answers[0]) == flat(answers[1]), request
+            with told_on_failure([request]):
+                assert_equal(flat(answers[0]), flat(answers[1]), ("RESP2", "RESP3"))
 
 
 NUMBER = re.compile(rb"-?(inf|\d+(\.\d+)?(e[+-]?\d+)?)")
@@ -188,7 +183,7 @@ def test_a_server_that_loaded_an_rdb_base_can_go_on_with_a_base_of_requests(seed
         master.take(request)
     again = rdb_based_engine(master.engine, master.now_ms)
 
-    assert rewritten(again, master.now_ms) == rewritten(master.engine, master.now_ms)
+    assert_equal(rewritten(master.engine, master.now_ms), rewritten(again, master.now_ms), ("master", "after the RDB"))
 
 
 def rewritten(engine: Engine, now_ms: int) -> dict[str, object]:

@@ -21,11 +21,12 @@ from penstock.engine.session import Session
 from tests.against_redis.comparable_replies import ComparableReplies
 from tests.against_redis.queue_scenes import QueueScenes
 from tests.against_redis.scenes import CLAIM_MS, CLIENTS, SHORT_MS, SHORT_S, Event, Scenes
-from tests.support import first_difference
 from tests.support.compared_sides import BUFFER, PATIENCE_S, Piped, handled, wall_ms
 from tests.support.engines import make_engine
+from tests.support.first_difference import lines
 from tests.support.random_words import Request
 from tests.support.reference_knowledge import Known
+from tests.support.same_result import listed
 from tests.support.shrinking import without
 from tests.support.wire import Bulk, Incomplete, Integer, Value, pack, parse
 
@@ -362,5 +363,5 @@ def shortest(
 
 
 def shown(seed: str, scene: list[Event], found: Mismatch) -> str:
-    lines = [f"seed {seed}", *map(str, scene), f"  after {found.event}"]
-    return "\n".join([*lines, *first_difference.lines(found.theirs, found.ours)])
+    told = [f"seed {seed}", *listed(map(str, scene), len(scene)), f"  after {found.event}"]
+    return "\n".join([*told, *lines(found.theirs, found.ours)])

@@ -7,10 +7,11 @@ from typing import Final
 from tests.against_redis.comparable_replies import ComparableReplies
 from tests.against_redis.exclusions import IDMP_SINCE
 from tests.against_redis.generator import Generator
-from tests.support import first_difference
 from tests.support.compared_sides import InProcess, Piped, Side, latest_made_ms, wall_ms, without_made_ids
+from tests.support.first_difference import lines
 from tests.support.random_words import Request
 from tests.support.reference_knowledge import Known
+from tests.support.same_result import listed, text_of
 from tests.support.shrinking import shortest
 from tests.support.wire import Value, parse
 
@@ -194,13 +195,9 @@ def _may_wait(requests: list[Request]) -> bool:
 
 
 def report(scenario: Scenario, difference: Difference) -> str:
-    """The dialogue, the two replies and the seed, for somebody who reads a failed test."""
-    lines = [f"seed {scenario.seed}, RESP{scenario.resp}, stream-node-max-entries {scenario.node_entries}"]
-    lines[0] += f", stream-node-max-bytes {scenario.node_bytes}"
-    lines += [f"> {' '.join(map(quoted, request))}" for request in scenario.requests]
-    lines += [f"  in the reply to {' '.join(map(quoted, difference.request))}"]
-    return "\n".join([*lines, *first_difference.lines(difference.theirs, difference.ours)])
-
-
-def quoted(word: str) -> str:
-    return word if word and word.isprintable() and not set(word) & set(" \"'\\") else repr(word)
+    """The dialogue, the two replies and the seed, for the reader of a failed test."""
+    told = [f"seed {scenario.seed}, RESP{scenario.resp}, stream-node-max-entries {scenario.node_entries}"]
+    told[0] += f", stream-node-max-bytes {scenario.node_bytes}"
+    told += listed(map(text_of, scenario.requests), len(scenario.requests))
+    told += [f"  in the reply to {text_of(difference.request)}"]
+    return "\n".join([*told, *lines(difference.theirs, difference.ours)])

@@ -4,10 +4,12 @@ import random
 import shlex
 
 from tests.against_redis.makers.shared import Maker
-from tests.against_redis.typed import MAKERS, Mixture, said
+from tests.against_redis.typed import MAKERS, Mixture
 from tests.support.effects_beside_redis import RedisSide, Step, steps_of_engine
+from tests.support.first_difference import lines
 from tests.support.random_words import Request
 from tests.support.reference_knowledge import Known
+from tests.support.same_result import listed, text_of
 from tests.support.shrinking import shortest
 
 LEFT_OUT = {
@@ -46,11 +48,11 @@ def requests_of(seed: str, known: Known, count: int, makers: tuple[type[Maker], 
 
 def first_difference(redis: RedisSide, requests: list[Request]) -> str:
     """The first request of which the two tell otherwise, with what they tell; empty: there is none."""
-    lines = [line_of(request) for request in requests]
-    theirs, ours = redis.play(lines), steps_of_engine(lines)
+    dialogue = [line_of(request) for request in requests]
+    theirs, ours = redis.play(dialogue), steps_of_engine(dialogue)
     for request, one, other in zip(requests, events_and_log(theirs), events_and_log(ours), strict=True):
         if one != other:
-            return f"  of {said(request)}\n  Redis:    {one}\n  Penstock: {other}"
+            return "\n".join([f"  of {text_of(request)}", *lines(one, other)])
     return ""
 
 
@@ -63,4 +65,4 @@ def compare_events_and_log(
         return ""
     mixture = Mixture(random.Random(0), known, makers)
     fewer = shortest(requests, lambda some: not mixture.shapes.may_wait(some) and bool(first_difference(redis, some)))
-    return "\n".join([f"seed {seed}", *[f"> {said(request)}" for request in fewer], first_difference(redis, fewer)])
+    return "\n".join([f"seed {seed}", *listed(map(text_of, fewer), len(fewer)), first_difference(redis, fewer)])

@@ -11,15 +11,15 @@ from itertools import groupby
 from typing import Final
 
 from penstock.engine.engine import Engine
-from tests.against_redis.comparison import quoted
 from tests.against_redis.makers import anything, hashes, lists, scripts, sets, sortedsets, sorting, strings
 from tests.against_redis.makers.shared import Maker, elements_of
-from tests.support import first_difference
 from tests.support.compared_sides import InProcess, Piped
 from tests.support.engines import loaded_engine
+from tests.support.first_difference import lines
 from tests.support.log import UnitLog
 from tests.support.random_words import RandomWords, Request
 from tests.support.reference_knowledge import Known
+from tests.support.same_result import listed, text_of
 from tests.support.shrinking import shortest
 from tests.support.wire import Array, Bulk, Error, Map, Set, Value, Verbatim, parse
 
@@ -239,7 +239,7 @@ class TypedComparison:
                 for _ in batch[at + 1 :]:
                     self.reference.answer()
                     self.ours.answer()
-                return [f"  in the reply to {said(request)}", *first_difference.lines(*shown)]
+                return [f"  in the reply to {text_of(request)}", *lines(*shown)]
         return []
 
     def _chance_differs(self, maker: Maker, request: Request) -> list[str]:
@@ -251,9 +251,10 @@ class TypedComparison:
         try:
             shown = [maker.without_chance(request, reply, held) for reply in (theirs, ours)]
         except AssertionError as wrong:
-            return [f"  in the reply to {said(request)}: {wrong}", *first_difference.lines(theirs, ours)]
-        if shown[0] != shown[1]:
-            return [f"  in the reply to {said(request)}", *first_difference.lines(*shown)]
+            return [f"  in the reply to {text_of(request)}: {wrong}", *lines(theirs, ours)]
+        one, other = shown
+        if one != other:
+            return [f"  in the reply to {text_of(request)}", *lines(one, other)]
         for mending in maker.mended(request, theirs, ours):
             self._ours_to(mending)
         return []
@@ -284,17 +285,17 @@ class TypedComparison:
         """Every key of Redis and of the engine, of an engine that loaded the log, and of the Redis that took it."""
         theirs, ours = picture(self._theirs_to), picture(self._ours_to)
         if theirs != ours:
-            return ["  in what is left in the end", *first_difference.lines(theirs, ours)]
+            return ["  in what is left in the end", *lines(theirs, ours)]
         replayed = picture(answerer(loaded_engine(self.log.units, 1)))
         if replayed != ours:
-            return ["  in what the log gives back", *first_difference.lines(replayed, ours)]
+            return ["  in what the log gives back", *lines(replayed, ours)]
         for request in ([b"RESET"], [b"FLUSHALL"]):
             self._theirs_to([word.decode() for word in request])
         self.reference.send_raw(b"".join(self.log.units) + MARKED)
         while self.reference.answer() != MARK:
             pass
         taken = picture(self._theirs_to)
-        return [] if taken == ours else ["  in what Redis makes of the log", *first_difference.lines(taken, ours)]
+        return [] if taken == ours else ["  in what Redis makes of the log", *lines(taken, ours)]
 
     def _theirs_to(self, request: Request) -> Value:
         self.reference.send([request])
@@ -315,15 +316,11 @@ class TypedComparison:
         else:
             requests = [["(seen once; the last requests were)"], *requests[-20:]]
         self.handled, self.refused = handled, refused
-        return "\n".join([f"seed {seed}, RESP{resp}", *[f"> {said(request)}" for request in requests], *found])
+        return "\n".join([f"seed {seed}, RESP{resp}", *listed(map(text_of, requests), len(requests)), *found])
 
 
 MARK: Final = b"$8\r\nall done\r\n"
 MARKED: Final = b"*2\r\n$4\r\nECHO\r\n" + MARK
-
-
-def said(request: Request) -> str:
-    return " ".join(map(quoted, request))
 
 
 def picture(ask: Callable[[Request], Value]) -> dict[str, object]:

@@ -1,7 +1,5 @@
 """Whatever is asked of keys, strings and databases: answered as by a real Redis, and found again by a replay."""
 
-from typing import Any
-
 import pytest
 
 from penstock.engine.aof.replay import Replay
@@ -9,36 +7,40 @@ from penstock.storage.streams.stream import Stream
 from tests.commands.requests import Requests
 from tests.support.dialogue import Dialogue
 from tests.support.effects_beside_redis import ObservedEngine, RedisSide, steps_of_engine, words_of
+from tests.support.same_result import Difference, assert_same, states_differ
 
 
 @pytest.mark.parametrize("seed", range(5))
 def test_random_requests_answer_tell_and_log_as_redis_does(logging_redis: RedisSide, seed: int) -> None:
-    lines = Requests(seed).lines(500)
+    def compare(lines: list[str]) -> Difference | None:
+        theirs, ours = logging_redis.play(lines), steps_of_engine(lines)
+        pairs = enumerate(zip(theirs, ours, strict=True), 1)
+        return next((Difference("step", *pair, count) for count, pair in pairs if pair[0] != pair[1]), None)
 
-    assert steps_of_engine(lines) == logging_redis.play(lines)
+    assert_same(Requests(seed).lines(500), compare, ("Redis", "Penstock"), str)
 
 
-def contents(engine: ObservedEngine) -> list[Any]:
+def contents(engine: ObservedEngine) -> dict[str, object]:
     """Every database as plain values; a stream by the entries it has."""
-    return [
-        (
-            {key: value.length if isinstance(value, Stream) else value for key, value in database.values.items()},
-            database.expires,
-        )
-        for database in engine.keyspace.databases
-    ]
+    found: dict[str, object] = {}
+    for number, database in enumerate(engine.keyspace.databases):
+        for key, value in database.values.items():
+            shown = value.length if isinstance(value, Stream) else value
+            found[f"{number} {key!r}"] = (shown, database.expires.get(key))
+    return found
 
 
 @pytest.mark.parametrize("seed", range(5))
 def test_the_log_of_random_requests_replays_to_the_same_databases(seed: int) -> None:
-    engine, replayed = ObservedEngine(), ObservedEngine()
-    dialogue = Dialogue(engine)
-    for line in Requests(seed).lines(2000):
-        dialogue.words(*words_of(line))
+    def compare(lines: list[str]) -> Difference | None:
+        engine, replayed = ObservedEngine(), ObservedEngine()
+        dialogue = Dialogue(engine)
+        for line in lines:
+            dialogue.words(*words_of(line))
+        replay = Replay(replayed.engine, print)
+        replay.begin()
+        replay.lines(engine.units)
+        assert replay.refused == 0
+        return states_differ(contents(engine), contents(replayed), len(lines))
 
-    replay = Replay(replayed.engine.server, print)
-    replay.begin()
-    replay.lines(engine.units)
-
-    assert replay.refused == 0
-    assert contents(replayed) == contents(engine)
+    assert_same(Requests(seed).lines(2000), compare, ("before", "replayed"), str)

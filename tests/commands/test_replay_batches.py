@@ -13,8 +13,8 @@ from penstock.engine.table.command_table import Command, ReplayHandler
 from penstock.storage.streams.stream import Stream
 from tests.support.clock import NOW_MS
 from tests.support.engines import engine_with_loader, make_engine, value_of
-from tests.support.first_difference import first_difference
 from tests.support.keyspace_picture import keyspace
+from tests.support.same_result import Difference, assert_same, states_differ
 from tests.support.seeds import seeds
 
 ADDED = [f"XADD s {number}-{number % 3} f v" for number in range(1, 400)]
@@ -100,9 +100,12 @@ def seen(engine: Engine, said: list[str]) -> dict[str, object]:
 
 
 def assert_same_both_ways(story: list[str]) -> None:
-    line_by_line, together = engine_with_loader(lambda name, function: None), make_engine()
-    expected, found = seen(line_by_line, load(line_by_line, story)), seen(together, load(together, story))
-    assert first_difference(expected, found) == ("", expected, expected)
+    def compare(lines: list[str]) -> Difference | None:
+        line_by_line, together = engine_with_loader(lambda name, function: None), make_engine()
+        expected, found = seen(line_by_line, load(line_by_line, lines)), seen(together, load(together, lines))
+        return states_differ(expected, found, len(lines))
+
+    assert_same(story, compare, ("line by line", "together"), str)
 
 
 @pytest.mark.parametrize("story", [*TAKEN.values(), *NOT_TAKEN.values()], ids=[*TAKEN, *NOT_TAKEN])

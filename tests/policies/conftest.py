@@ -11,18 +11,29 @@ from tests.support.dialogue import Dialogue
 from tests.support.engines import loaded_engine, make_engine, rdb_based_engine, settings_with
 from tests.support.keyspace_picture import KEPT, SAVED, keyspace
 from tests.support.log import UnitLog
+from tests.support.same_result import assert_equal
 
 
 class PolicyDialogue(Dialogue):
-    """A client of an engine with a test clock. `since` gives the log's lines since it was last asked."""
+    """A client of an engine with a test clock. `since` gives the log's lines since it was last asked.
+
+    asked: the requests of this client and of those that `another` made.
+    """
 
     def __init__(self, engine: Engine, log: UnitLog) -> None:
         super().__init__(engine)
         self._log = log
         self._read = 0
+        self.asked: list[list[bytes]] = []
+
+    def words(self, *words: bytes) -> bytes:
+        self.asked.append(list(words))
+        return super().words(*words)
 
     def another(self) -> "PolicyDialogue":
-        return PolicyDialogue(self.engine, self._log)
+        other = PolicyDialogue(self.engine, self._log)
+        other.asked = self.asked
+        return other
 
     def since(self) -> list[str]:
         """The requests that were logged, each unit as one text."""
@@ -32,7 +43,7 @@ class PolicyDialogue(Dialogue):
     def reloaded(self) -> Engine:
         """An engine that has loaded the log; it holds the same."""
         engine = loaded_engine(self._log.units, self.engine.clock.now_us() // 1000)
-        assert keyspace(engine, KEPT) == keyspace(self.engine, KEPT)
+        assert_equal(keyspace(self.engine, KEPT), keyspace(engine, KEPT), ("before", "reloaded"))
         return engine
 
     def rewritten(self) -> Engine:
@@ -41,9 +52,10 @@ class PolicyDialogue(Dialogue):
         So does a base that is an RDB file, but for the order of what was delivered at one moment.
         """
         now_ms = self.engine.clock.now_us() // 1000
-        assert keyspace(rdb_based_engine(self.engine, now_ms), SAVED) == keyspace(self.engine, SAVED)
+        from_rdb = rdb_based_engine(self.engine, now_ms)
+        assert_equal(keyspace(self.engine, SAVED), keyspace(from_rdb, SAVED), ("before", "from an RDB base"))
         engine = loaded_engine(base_lines(self.engine.keyspace, self.engine.settings, now_ms), now_ms)
-        assert keyspace(engine, KEPT) == keyspace(self.engine, KEPT)
+        assert_equal(keyspace(self.engine, KEPT), keyspace(engine, KEPT), ("before", "from a base"))
         return engine
 
 

@@ -22,6 +22,7 @@ from tests.support.engines import loaded_engine, make_engine
 from tests.support.keyspace_picture import KEPT, SAVED, keyspace, stream_picture
 from tests.support.log import UnitLog
 from tests.support.memory_disk import MemoryDisk
+from tests.support.same_result import told_on_failure
 
 Step = tuple[int, int, int]
 
@@ -58,11 +59,14 @@ class History:
         self.heard: dict[str, list[str]] = {name: [] for name in CONSUMERS}
         self.there: set[bytes] = set()
         self.removes = self.has_deleted = self._trimmed_before = False
+        self.client = PolicyDialogue(self.engine, self.log)
         self._connect()
         self.client(f"PENSTOCK.CLOCK SET {NOW_MS}", "XADD s * k x", "XGROUP CREATE s g 0", "XGROUP CREATE s h 0")
 
     def _connect(self) -> None:
+        asked = self.client.asked
         self.client = PolicyDialogue(self.engine, self.log)
+        self.client.asked = asked
         self.readers = [self.client.another() for _ in CONSUMERS]
 
     def ask(self, line: str) -> Any:
@@ -346,15 +350,17 @@ class History:
 
     def check_log(self) -> None:
         """A restart finds the same, from the log as from a new base file."""
-        self.client.reloaded()
-        self.client.rewritten()
+        with told_on_failure(self.client.asked):
+            self.client.reloaded()
+            self.client.rewritten()
 
 
 def told(steps: list[Step], pieces: int = 1) -> History:
     history = History(pieces)
-    history.begin(steps[0])
-    for step in steps[1:]:
-        history.take(step)
+    with told_on_failure(history.client.asked):
+        history.begin(steps[0])
+        for step in steps[1:]:
+            history.take(step)
     return history
 
 

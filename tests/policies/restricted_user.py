@@ -22,6 +22,7 @@ from tests.support.dialogue import Dialogue
 from tests.support.engines import make_engine
 from tests.support.keyspace_picture import KEPT, stream_picture
 from tests.support.log import UnitLog
+from tests.support.same_result import told_on_failure
 from tests.support.table_requests import PLAIN_WORDS, TableRequests, Vocabulary, rows_by_name
 
 SOURCES: Final = ("p1", "p2")  # the administrator's, with policies; the user may have some rights to them
@@ -67,8 +68,10 @@ Place = tuple[int, bytes]
 def check_history(seed: int | str) -> None:
     """A random history; AssertionError where the promise is broken."""
     history = RestrictedUser(seed)
-    for _ in range(STEPS):
-        history.step()
+    done: list[str] = []
+    with told_on_failure(done):
+        for _ in range(STEPS):
+            done.append(history.step())
 
 
 class RestrictedUser:

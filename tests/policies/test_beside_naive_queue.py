@@ -11,6 +11,7 @@ from hypothesis import strategies
 from tests.policies.conftest import PolicyDialogue, made
 from tests.policies.naive_queue import NaiveQueue
 from tests.support.dialogue import NO_REPLY
+from tests.support.same_result import told_on_failure
 
 Step = tuple[int, int, int]
 
@@ -111,9 +112,10 @@ def numbers_of(answer: Any) -> list[int]:
 
 def told(steps: list[Step], keyed: bool) -> None:
     beside = Beside(keyed)
-    for step in steps:
-        beside.take(step)
-    beside.client.reloaded()
+    with told_on_failure(beside.client.asked):
+        for step in steps:
+            beside.take(step)
+        beside.client.reloaded()
 
 
 @hypothesis.given(histories)

@@ -16,10 +16,11 @@ from penstock.engine.session import Session
 from penstock.protocol.log_reader import whole_requests
 from tests.support.clock import NOW_MS
 from tests.support.engines import loaded_engine, make_engine, rdb_based_engine, saved_engine, settings_with
-from tests.support.first_difference import first_difference
+from tests.support.first_difference import lines
 from tests.support.keyspace_picture import View, keyspace
 from tests.support.log import UnitLog
 from tests.support.random_words import Request
+from tests.support.same_result import listed, text_of
 from tests.support.shrinking import shortest
 from tests.support.stream_histories import PASS, RESTART
 
@@ -105,8 +106,7 @@ class Master:
             view = View(False, not self.reads_history, has_ties and self.has_ties, self.now_ms)
             there, here = keyspace(copy, view), keyspace(self.engine, view)
             if there != here:
-                way, expected, found = first_difference(here, there)
-                raise Disagreement(f"{name}: at {way}\n  master: {expected}\n  there:  {found}")
+                raise Disagreement("\n".join([name, *lines(here, there, ("master", "there"))]))
         assert not self.replica.said, self.replica.said
 
     def _copies(self) -> Iterator[tuple[str, Engine, bool]]:
@@ -163,6 +163,7 @@ def disagreement(requests: list[Request], words_of: str, every: int = 0) -> tupl
 
 def assert_agree(requests: list[Request], words_of: str = "newest") -> None:
     """Fail with the shortest history that shows a difference, and the difference."""
+    __tracebackhide__ = True
     count, found = disagreement(requests, words_of, CHECKED_EVERY)
     if not found:
         return
@@ -172,10 +173,11 @@ def assert_agree(requests: list[Request], words_of: str = "newest") -> None:
         return _kind_of(disagreement(fewer, words_of)[1]) == kind
 
     fewest = shortest(requests[:count], shows)
-    lines = "\n".join("  " + " ".join(word or '""' for word in request) for request in fewest)
-    raise AssertionError(f"{disagreement(fewest, words_of)[1] or found}\nafter\n{lines}")
+    raise AssertionError(
+        "\n".join([disagreement(fewest, words_of)[1] or found, "after", *listed(map(text_of, fewest), len(fewest))])
+    )
 
 
 def _kind_of(found: str) -> str:
     """The copy that differs, or the error."""
-    return found.partition(": at ")[0] if ": at " in found else found[:60]
+    return found.partition("\n")[0][:60]

@@ -18,7 +18,9 @@ from tests.support.shrinking import without
 T = TypeVar("T")
 
 TRIES: Final = 400
-SHOWN: Final = 11  # requests: the one that differs, and ten before it
+SHOWN: Final = 30  # of the fewest requests, which all are needed
+LONGEST_WORD: Final = 200
+BEFORE: Final = 11  # of requests that could not be made fewer: the one that differs, and ten before it
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,12 +60,14 @@ def assert_same(
         other, _ = _played(compare, fewer)
         return other is not None and other.kind == kind
 
-    steps = list(history[: found.count])
+    steps, most = list(history[: found.count]), BEFORE
     if differs(steps):
-        steps = without(steps, differs, TRIES)
+        steps, most = without(steps, differs, TRIES), SHOWN
         found, error = _played(compare, steps)
         assert found is not None, "what was shown once is shown again"
-    report = _report(found, list(map(shown or text_of, steps)), names, len(history))
+    head = f"the {found.kind}{_of(found)} differs after these requests (shortened from {len(history)}):"
+    told = listed(map(shown or text_of, steps), most)
+    report = "\n".join([head, *told, *lines(found.expected, found.found, names)])
     raise AssertionError(f"{title}: {report}" if title else report) from error
 
 
@@ -77,18 +81,17 @@ def _played(
         return Difference(type(error).__name__, "no error", str(error), len(history)), error
 
 
-def _report(found: Difference, steps: list[str], names: tuple[str, str], count: int) -> str:
-    of = f" to {found.of}" if found.kind == "reply" and found.of else f" of {found.of}" if found.of else ""
-    head = f"the {found.kind}{of} differs after these requests (shortened from {count}):"
-    return "\n".join([head, *listed(steps), *lines(found.expected, found.found, names)])
+def _of(found: Difference) -> str:
+    """What it is a reply to, or a state of."""
+    return f" to {found.of}" if found.kind == "reply" and found.of else f" of {found.of}" if found.of else ""
 
 
-def listed(steps: Iterable[str]) -> list[str]:
+def listed(steps: Iterable[str], most: int = BEFORE) -> list[str]:
     """The last steps, a line each; equal ones that follow each other stand on one line."""
     runs = [(step, sum(1 for _ in same)) for step, same in groupby(steps)]
     told = [f"  > {step}" + (f"   ({times} times)" if times > 1 else "") for step, times in runs]
-    left_out = len(told) - SHOWN
-    return [f"  ({left_out} more before)", *told[-SHOWN:]] if left_out > 0 else told
+    left_out = len(told) - most
+    return [f"  ({left_out} more before)", *told[-most:]] if left_out > 0 else told
 
 
 def text_of(request: object) -> str:
@@ -99,9 +102,16 @@ def text_of(request: object) -> str:
 
 def quoted(word: str | bytes) -> str:
     text = word.decode("latin-1") if isinstance(word, bytes) else word
-    if len(text) > 80:
+    if len(text) > LONGEST_WORD:
         return f"{text[:60]!r}...({len(text)} bytes)"
     return text if text and text.isprintable() and not set(text) & set(" \"'\\") else repr(text)
+
+
+def assert_equal(expected: object, found: object, names: tuple[str, str]) -> None:
+    """Fail with the first part that differs. names: of the two."""
+    __tracebackhide__ = True
+    if expected != found:
+        raise AssertionError("\n".join(["the two differ", *lines(expected, found, names)]))
 
 
 @contextmanager
