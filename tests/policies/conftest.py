@@ -17,7 +17,7 @@ from tests.support.same_result import assert_equal
 class PolicyDialogue(Dialogue):
     """A client of an engine with a test clock. `since` gives the log's lines since it was last asked.
 
-    asked: the requests of this client and of those that `another` made.
+    asked: what this client and those that `another` made requested, but for what only reads.
     """
 
     def __init__(self, engine: Engine, log: UnitLog) -> None:
@@ -27,7 +27,9 @@ class PolicyDialogue(Dialogue):
         self.asked: list[list[bytes]] = []
 
     def words(self, *words: bytes) -> bytes:
-        self.asked.append(list(words))
+        row = self.engine.rows.get(words[0].upper())
+        if row is None or "readonly" not in row.flags:
+            self.asked.append(list(words))
         return super().words(*words)
 
     def another(self) -> "PolicyDialogue":

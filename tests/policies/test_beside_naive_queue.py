@@ -11,10 +11,11 @@ from hypothesis import strategies
 from tests.policies.conftest import PolicyDialogue, made
 from tests.policies.naive_queue import NaiveQueue
 from tests.support.dialogue import NO_REPLY
-from tests.support.same_result import told_on_failure
+from tests.support.same_result import assert_equal, told_on_failure
 
 Step = tuple[int, int, int]
 
+SIDES = ("model", "engine")
 ADVANCES = (1, 299, 300, 301, 600, 999, 1000, 1000, 2500)
 KINDS = (0, 0, 0, 3, 3, 3, 6, 6, 6, 7, 7, 8, 8, 9, 10, 10, 11, 12)
 numbers = strategies.integers(0, 10_000)
@@ -73,7 +74,7 @@ class Beside:
         claim_ms = 300 if kind == 0 else 1000
         claim = f"CLAIM {claim_ms} " if kind == 0 else ""
         answer = self.client(f"XREADGROUP GROUP g {consumer} COUNT {count} {claim}STREAMS s >")
-        assert numbers_of(answer) == self.model.read(consumer, count, claim_ms)
+        assert_equal(self.model.read(consumer, count, claim_ms), numbers_of(answer), SIDES)
 
     def _block(self, consumer: str, count: int) -> None:
         reader = self.readers[consumer]
@@ -97,12 +98,13 @@ class Beside:
         served = self.model.taken()
         for consumer, reader in self.readers.items():
             wanted = [served[consumer]] if consumer in served else []
-            assert [numbers_of(answer) for answer in reader.arrived()] == wanted
+            assert_equal(wanted, [numbers_of(answer) for answer in reader.arrived()], SIDES)
         rows = [(int(row[0].split(b"-")[0]), row[1].decode(), *row[2:]) for row in self.client("XPENDING s g - + 1000")]
-        assert rows == self.model.pending()
-        assert [int(entry[0].split(b"-")[0]) for entry in self.client("XRANGE s - +")] == self.model.left()
+        assert_equal(self.model.pending(), rows, SIDES)
+        left = [int(entry[0].split(b"-")[0]) for entry in self.client("XRANGE s - +")]
+        assert_equal(self.model.left(), left, SIDES)
         dead = [(int(entry[1][7].split(b"-")[0]), entry[1][13].decode()) for entry in self.client("XRANGE dead - +")]
-        assert dead == self.model.dead
+        assert_equal(self.model.dead, dead, SIDES)
 
 
 def numbers_of(answer: Any) -> list[int]:

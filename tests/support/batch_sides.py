@@ -137,11 +137,11 @@ def _difference(
             found = logs_differ(alone.log.text, at_once.log.text, count)
         if found is not None:
             return found
-    for side in (alone, at_once) if shorter_log else ():
+    for side, way_in in ((alone, "one by one"), (at_once, "in batches")) if shorter_log else ():
         now_ms = side.clock.now_us() // 1000
-        kept = keyspace(loaded_engine(side.log.units, now_ms), KEPT)
-        if (found := states_differ(keyspace(side.engine, KEPT), kept, count)) is not None:
-            return Difference("state after a restart", found.expected, found.found, count)
+        here, kept = keyspace(side.engine, KEPT), keyspace(loaded_engine(side.log.units, now_ms), KEPT)
+        if here != kept:
+            return Difference("state after a restart", here, kept, count, names=(way_in, "from its log"))
     return None
 
 

@@ -28,7 +28,7 @@ class Difference:
     """What differs first.
 
     kind: `reply`, `state`, `log` or the like: a shorter history must differ in the same. of: a request or a key.
-    count: so many steps of the history had been taken.
+    count: so many steps of the history had been taken. names: of the two, where they are not the law's two ways.
     """
 
     kind: str
@@ -36,6 +36,7 @@ class Difference:
     found: object
     count: int
     of: str = ""
+    names: tuple[str, str] | None = None
 
 
 def assert_same(
@@ -67,7 +68,7 @@ def assert_same(
         assert found is not None, "what was shown once is shown again"
     head = f"the {found.kind}{_of(found)} differs after these requests (shortened from {len(history)}):"
     told = listed(map(shown or text_of, steps), most)
-    report = "\n".join([head, *told, *lines(found.expected, found.found, names)])
+    report = "\n".join([head, *told, *lines(found.expected, found.found, found.names or names)])
     raise AssertionError(f"{title}: {report}" if title else report) from error
 
 
