@@ -1,10 +1,22 @@
 """Transactions, beside a real Redis and alone."""
 
+import random
+from collections.abc import Callable
+from typing import TypeAlias
+
 import pytest
 
 from penstock.clock import ManualClock
+from penstock.engine.engine import Engine
+from penstock.engine.session import Session
+from penstock.engine.table.row import Row
+from penstock.protocol.request_batch import batches_of
 from tests.support.dialogue import Dialogue
 from tests.support.effects_beside_redis import RedisSide, steps_of_engine
+from tests.support.engines import make_engine, settings_with
+from tests.support.table_requests import TableRequests, rows_by_name
+
+Ask: TypeAlias = Callable[[Engine, Session, list[list[bytes]]], list[bytes]]
 
 CHANGES = {
     "set": "SET a 2",
@@ -182,3 +194,42 @@ def test_a_transaction_that_writes_is_refused_while_the_log_cannot_be_written(di
         "EXECABORT Transaction discarded because of: MISCONF Errors writing to the AOF file: No space left on device"
     )
     assert dialogue("MULTI", "GET a", "EXEC") == [None]
+
+
+# What is run at once in a transaction, or refused with a text of its own; DEBUG alone has too few words.
+NOT_QUEUED = {"MULTI", "EXEC", "DISCARD", "WATCH", "QUIT", "RESET", "REPLCONF", "DEBUG"}
+ROWS = [row for row in rows_by_name().values() if not row.is_container and row.name not in NOT_QUEUED]
+
+
+def one_by_one(engine: Engine, session: Session, requests: list[list[bytes]]) -> list[bytes]:
+    return [engine.handle(session, request) for request in requests]
+
+
+def in_batches(engine: Engine, session: Session, requests: list[list[bytes]]) -> list[bytes]:
+    replies: list[bytes] = []
+    batches = batches_of(requests, engine.batch_shapes)
+    while batches:
+        batches = engine.handle_batches(session, batches, 1 << 30, replies, [])
+    return replies
+
+
+def in_a_transaction(row: Row, ask: Ask) -> list[bytes]:
+    settings = settings_with(enable_debug_command="yes", enable_module_command="yes", penstock_test_clock="yes")
+    engine = make_engine(settings=settings)
+    request = TableRequests(random.Random(row.name)).valid(row)
+    return ask(engine, engine.connect(), [[b"MULTI"], request, [b"EXEC"]])
+
+
+@pytest.mark.parametrize("ask", [one_by_one, in_batches])
+@pytest.mark.parametrize("row", [row for row in ROWS if not row.no_multi], ids=lambda row: row.name)
+def test_a_command_is_queued_where_its_row_does_not_forbid_it(row: Row, ask: Ask) -> None:
+    assert in_a_transaction(row, ask)[1] == b"+QUEUED\r\n"
+
+
+@pytest.mark.parametrize("ask", [one_by_one, in_batches])
+@pytest.mark.parametrize("row", [row for row in ROWS if row.no_multi], ids=lambda row: row.name)
+def test_a_command_that_may_not_be_in_a_transaction_is_refused_and_breaks_it(row: Row, ask: Ask) -> None:
+    assert in_a_transaction(row, ask)[1:] == [
+        b"-ERR Command not allowed inside a transaction\r\n",
+        b"-EXECABORT Transaction discarded because of previous errors.\r\n",
+    ]
