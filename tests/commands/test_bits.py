@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.support.effects_beside_redis import RedisSide, steps_of_engine
+from tests.support.effects_beside_redis import RedisSide, assert_as_redis, steps_of_engine
 
 REPEATED_KEYS = [
     ("AND", "a a b"), ("OR", "a b a"), ("XOR", "a a"), ("XOR", "a a a b"), ("XOR", "a b a b c"), ("ONE", "a a"),
@@ -134,7 +134,7 @@ DIALOGUES = {
 
 @pytest.mark.parametrize("lines", DIALOGUES.values(), ids=DIALOGUES)
 def test_bits_answer_tell_and_log_as_redis_does(logging_redis: RedisSide, lines: list[str]) -> None:
-    assert steps_of_engine(lines) == logging_redis.play(lines)
+    assert_as_redis(logging_redis, lines)
 
 
 def test_a_string_that_a_refused_field_made_longer_is_in_the_log() -> None:

@@ -5,7 +5,7 @@ import pytest
 from penstock.clock import ManualClock
 from penstock.engine.engine import Engine
 from tests.support.dialogue import Dialogue
-from tests.support.effects_beside_redis import RedisSide, steps_of_engine
+from tests.support.effects_beside_redis import RedisSide, assert_as_redis
 
 DIALOGUES = {
     "emptied": [
@@ -65,7 +65,7 @@ DIALOGUES = {
 
 @pytest.mark.parametrize("lines", DIALOGUES.values(), ids=DIALOGUES)
 def test_databases_answer_tell_and_log_as_redis_does(logging_redis: RedisSide, lines: list[str]) -> None:
-    assert steps_of_engine(lines) == logging_redis.play(lines)
+    assert_as_redis(logging_redis, lines)
 
 
 def test_a_reader_of_a_key_that_a_swap_brings_is_served(dialogue: Dialogue) -> None:

@@ -13,7 +13,7 @@ from penstock.storage.keyspace import Value
 from penstock.storage.streams.stream import Stream
 from tests.support.clock import NOW_MS
 from tests.support.dialogue import Dialogue
-from tests.support.effects_beside_redis import ObservedEngine, RedisSide, lines_of, steps_of_engine
+from tests.support.effects_beside_redis import ObservedEngine, RedisSide, assert_as_redis, lines_of
 from tests.support.engines import loaded_engine, value_of
 
 REFUSED = {
@@ -48,7 +48,7 @@ VALUES = {
 
 @pytest.mark.parametrize("lines", REFUSED.values(), ids=REFUSED)
 def test_what_is_no_payload_is_refused_as_redis_does(logging_redis: RedisSide, lines: list[str]) -> None:
-    assert steps_of_engine(lines) == logging_redis.play(lines)
+    assert_as_redis(logging_redis, lines)
 
 
 @pytest.mark.parametrize("lines", VALUES.values(), ids=VALUES)

@@ -7,7 +7,7 @@ from penstock.engine.effects import pack
 from penstock.engine.key_expiry import EXPIRED_A_TICK, EXPIRED_EVERY_MS, LOOKED_AT
 from tests.support.clock import NOW_MS
 from tests.support.dialogue import Dialogue
-from tests.support.effects_beside_redis import RedisSide, steps_of_engine
+from tests.support.effects_beside_redis import RedisSide, assert_as_redis
 from tests.support.engines import make_engine
 from tests.support.log import UnitLog
 
@@ -99,7 +99,7 @@ DIALOGUES = {
 
 @pytest.mark.parametrize("lines", DIALOGUES.values(), ids=DIALOGUES)
 def test_expiry_answers_tells_and_logs_as_redis_does(logging_redis: RedisSide, lines: list[str]) -> None:
-    assert steps_of_engine(lines) == logging_redis.play(lines)
+    assert_as_redis(logging_redis, lines)
 
 
 def test_a_key_is_there_in_the_millisecond_of_its_time_and_gone_in_the_next(

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.support.dialogue import Dialogue
-from tests.support.effects_beside_redis import RedisSide, steps_of_engine
+from tests.support.effects_beside_redis import RedisSide, assert_as_redis
 
 SICILY = "GEOADD s 13.361389 38.115556 Palermo 15.087269 37.502669 Catania"
 EDGES = "GEOADD s 12.758489 38.788135 edge1 17.241510 38.788135 edge2"
@@ -82,7 +82,7 @@ DIALOGUES = {
 
 @pytest.mark.parametrize("lines", DIALOGUES.values(), ids=DIALOGUES)
 def test_places_answer_tell_and_log_as_redis_does(logging_redis: RedisSide, lines: list[str]) -> None:
-    assert steps_of_engine(lines) == logging_redis.play(lines)
+    assert_as_redis(logging_redis, lines)
 
 
 def test_a_distance_is_rounded_as_redis_rounds_it(dialogue: Dialogue) -> None:

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.support.dialogue import Dialogue
-from tests.support.effects_beside_redis import RedisSide, steps_of_engine
+from tests.support.effects_beside_redis import RedisSide, assert_as_redis
 
 DIALOGUES = {
     "removed": ["MSET a 1 b 2 c 3", "DEL a a missing b", "del missing", "UNLINK c c", "DEL", "SET a 1 PXAT 1", "DEL a"],
@@ -121,7 +121,7 @@ DIALOGUES = {
 
 @pytest.mark.parametrize("lines", DIALOGUES.values(), ids=DIALOGUES)
 def test_keys_answer_tell_and_log_as_redis_does(logging_redis: RedisSide, lines: list[str]) -> None:
-    assert steps_of_engine(lines) == logging_redis.play(lines)
+    assert_as_redis(logging_redis, lines)
 
 
 def test_object_help_names_every_subcommand(dialogue: Dialogue) -> None:

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.support.dialogue import Dialogue
-from tests.support.effects_beside_redis import RedisSide, steps_of_engine
+from tests.support.effects_beside_redis import RedisSide, assert_as_redis
 
 DIALOGUES = {
     "push": [
@@ -167,7 +167,7 @@ DIALOGUES = {
 
 @pytest.mark.parametrize("lines", DIALOGUES.values(), ids=DIALOGUES)
 def test_a_dialogue_is_answered_told_and_logged_as_by_redis(logging_redis: RedisSide, lines: list[str]) -> None:
-    assert steps_of_engine(lines) == logging_redis.play(lines)
+    assert_as_redis(logging_redis, lines)
 
 
 def test_an_item_in_the_middle_of_a_long_list_is_found_set_and_shown(dialogue: Dialogue) -> None:

@@ -6,18 +6,13 @@ from penstock.engine.aof.replay import Replay
 from penstock.storage.streams.stream import Stream
 from tests.commands.requests import Requests
 from tests.support.dialogue import Dialogue
-from tests.support.effects_beside_redis import ObservedEngine, RedisSide, steps_of_engine, words_of
+from tests.support.effects_beside_redis import ObservedEngine, RedisSide, assert_as_redis, words_of
 from tests.support.same_result import Difference, assert_same, states_differ
 
 
 @pytest.mark.parametrize("seed", range(5))
 def test_random_requests_answer_tell_and_log_as_redis_does(logging_redis: RedisSide, seed: int) -> None:
-    def compare(lines: list[str]) -> Difference | None:
-        theirs, ours = logging_redis.play(lines), steps_of_engine(lines)
-        pairs = enumerate(zip(theirs, ours, strict=True), 1)
-        return next((Difference("step", *pair, count) for count, pair in pairs if pair[0] != pair[1]), None)
-
-    assert_same(Requests(seed).lines(500), compare, ("Redis", "Penstock"), str)
+    assert_as_redis(logging_redis, Requests(seed).lines(500))
 
 
 def contents(engine: ObservedEngine) -> dict[str, object]:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from penstock.clock import ManualClock
 from tests.support.dialogue import Dialogue
-from tests.support.effects_beside_redis import ObservedEngine, RedisSide, steps_of_engine
+from tests.support.effects_beside_redis import ObservedEngine, RedisSide, assert_as_redis
 
 DIALOGUES = {
     "keys": [
@@ -67,7 +67,7 @@ DIALOGUES = {
 
 @pytest.mark.parametrize("lines", DIALOGUES.values(), ids=DIALOGUES)
 def test_scanning_answers_tells_and_logs_as_redis_does(logging_redis: RedisSide, lines: Any) -> None:
-    assert steps_of_engine(lines) == logging_redis.play(lines)
+    assert_as_redis(logging_redis, lines)
 
 
 def fill(dialogue: Any, names: Any) -> None:

@@ -5,7 +5,7 @@ from collections import Counter
 import pytest
 
 from tests.support.dialogue import Dialogue
-from tests.support.effects_beside_redis import RedisSide, steps_of_engine
+from tests.support.effects_beside_redis import RedisSide, assert_as_redis
 from tests.support.engines import value_of
 
 DIALOGUES = {
@@ -55,7 +55,7 @@ DIALOGUES = {
 
 @pytest.mark.parametrize("lines", DIALOGUES.values(), ids=DIALOGUES)
 def test_sets_answer_tell_and_log_as_redis_does(logging_redis: RedisSide, lines: list[str]) -> None:
-    assert steps_of_engine(lines) == logging_redis.play(lines)
+    assert_as_redis(logging_redis, lines)
 
 
 def test_every_member_is_drawn_about_as_often(dialogue: Dialogue) -> None:

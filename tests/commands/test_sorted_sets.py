@@ -7,7 +7,7 @@ import pytest
 
 from tests.against_redis.makers.sortedsets import SortedSets
 from tests.against_redis.typed import Mixture
-from tests.support.effects_beside_redis import RedisSide, steps_of_engine
+from tests.support.effects_beside_redis import RedisSide, assert_as_redis
 from tests.support.reference_knowledge import Known
 
 ALIKE = {
@@ -99,14 +99,14 @@ ALIKE = {
 
 @pytest.mark.parametrize("lines", ALIKE.values(), ids=ALIKE.keys())
 def test_sorted_sets_answer_tell_and_log_as_redis_does(logging_redis: RedisSide, lines: list[str]) -> None:
-    assert steps_of_engine(lines) == logging_redis.play(lines)
+    assert_as_redis(logging_redis, lines)
 
 
 @pytest.mark.parametrize("seed", range(3))
 def test_random_requests_tell_and_log_as_redis_does(logging_redis: RedisSide, seed: int) -> None:
     lines = random_lines(seed, 300)
 
-    assert steps_of_engine(lines) == logging_redis.play(lines)
+    assert_as_redis(logging_redis, lines)
 
 
 def random_lines(seed: int, count: int) -> list[str]:

@@ -5,7 +5,7 @@ import random
 import pytest
 
 from tests.support.dialogue import Dialogue
-from tests.support.effects_beside_redis import RedisSide, steps_of_engine
+from tests.support.effects_beside_redis import RedisSide, assert_as_redis, steps_of_engine
 
 DIALOGUES = {
     "set and overwrite": ["SET a 1", "set a 2", "GET a", "XADD s 1-1 f v", "SET s 1", "GET missing", "SET a"],
@@ -306,7 +306,7 @@ DIALOGUES = {
 
 @pytest.mark.parametrize("lines", DIALOGUES.values(), ids=DIALOGUES)
 def test_strings_answer_tell_and_log_as_redis_does(logging_redis: RedisSide, lines: list[str]) -> None:
-    assert steps_of_engine(lines) == logging_redis.play(lines)
+    assert_as_redis(logging_redis, lines)
 
 
 def test_a_word_that_ifeq_compares_with_stays_in_the_log_even_if_it_reads_get() -> None:

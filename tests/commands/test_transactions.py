@@ -12,7 +12,7 @@ from penstock.engine.session import Session
 from penstock.engine.table.row import Row
 from penstock.protocol.request_batch import batches_of
 from tests.support.dialogue import Dialogue
-from tests.support.effects_beside_redis import RedisSide, steps_of_engine
+from tests.support.effects_beside_redis import RedisSide, assert_as_redis, steps_of_engine
 from tests.support.engines import make_engine, settings_with
 from tests.support.table_requests import TableRequests, rows_by_name
 
@@ -100,7 +100,7 @@ DIALOGUES = {
 
 @pytest.mark.parametrize("lines", DIALOGUES.values(), ids=DIALOGUES)
 def test_transactions_answer_tell_and_log_as_redis_does(logging_redis: RedisSide, lines: list[str]) -> None:
-    assert steps_of_engine(lines) == logging_redis.play(lines)
+    assert_as_redis(logging_redis, lines)
 
 
 OVERDUE = {  # (before WATCH is sent, after it) when the watched key's time has passed already

@@ -15,6 +15,7 @@ import hiredis
 from penstock.engine.session import Session
 from tests.support.dialogue import Dialogue, decoded
 from tests.support.engines import EngineProxy, make_engine
+from tests.support.same_result import Difference, assert_same
 from tests.support.wire import pack
 
 EVERY_EVENT = "KEAnmoc"
@@ -174,3 +175,16 @@ def lines_of(log: bytes) -> list[str]:
     while (words := reader.gets()) is not Ellipsis:
         lines.append(timeless(b" ".join(words).decode("latin1")))
     return lines
+
+
+def assert_as_redis(redis: RedisSide, lines: list[str]) -> None:
+    """Fail with the shortest dialogue whose last request is answered, told of or logged otherwise than by Redis."""
+    __tracebackhide__ = True
+
+    def compare(some: list[str]) -> Difference | None:
+        for count, (one, other) in enumerate(zip(redis.play(some), steps_of_engine(some), strict=True), 1):
+            if one != other:
+                return Difference("step", one._asdict(), other._asdict(), count)
+        return None
+
+    assert_same(lines, compare, ("Redis", "Penstock"), str)
