@@ -36,13 +36,15 @@ PACKAGE := $(shell find penstock -type f -not -name '*.pyc') packaging/compiling
 DEMO_SPARK ?= build/flights-spark
 MINUTES ?= 30
 PYTEST_ARGS ?=
+F ?=
 NAMES ?=
 
-.PHONY: help install run test test-all compiled core profile-core lint compare fuzz crowd record demo demo-policies demo-spark spark chaos bench wheel dist py-files clients clean
+.PHONY: help install run test test-one test-all compiled core profile-core lint compare fuzz crowd record demo demo-policies demo-spark spark chaos bench wheel dist py-files clients clean
 
 help:
 	@echo "make run       serve on 127.0.0.1:$(PORT) with data in ./$(DATA)  (PORT=, DATA=, ARGS='--requirepass x', PLAIN=1, COMPILED=1)"
 	@echo "make test      format, lint, types, floors and the quick tests   (PYTEST_ARGS='-k xnack')"
+	@echo "make test-one  the quick tests of a command module              (F=xclaim PYTEST_ARGS=-x)"
 	@echo "make test-all  the same with the slow ones: kills, Spark, builds, every seed"
 	@echo "make compiled  all tests on a compiled build                     (PYTEST_ARGS='-m \"not slow\"')"
 	@echo "make core      all tests on the core build, which make run serves"
@@ -76,6 +78,9 @@ PYTEST := $(BIN)/pytest -n auto --dist loadgroup
 
 test: lint
 	$(PYTEST) -m "not slow" $(PYTEST_ARGS)
+
+test-one: $(VENV)/tested
+	@$(BIN)/python -m tools.test_one $(F) $(PYTEST_ARGS)
 
 test-all: lint
 	$(PYTEST) $(PYTEST_ARGS)

@@ -1,4 +1,7 @@
-"""ACL LOAD and SAVE: the file that `aclfile` names (Redis 8.6.3)."""
+"""ACL LOAD and SAVE: the file that `aclfile` names (Redis 8.6.3).
+
+Tests: cases commands/test_acl.
+"""
 
 from typing import Final
 

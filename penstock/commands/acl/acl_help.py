@@ -1,4 +1,7 @@
-"""ACL HELP."""
+"""ACL HELP.
+
+Tests: cases commands/test_compatibility.
+"""
 
 from penstock.commands.common.help import help_reply
 from penstock.engine.context import Context

@@ -1,4 +1,7 @@
-"""ACL LOG: the requests and logins that were refused (Redis 8.6.3)."""
+"""ACL LOG: the requests and logins that were refused (Redis 8.6.3).
+
+Tests: transcripts acl_log; cases commands/test_acl.
+"""
 
 from typing import Final
 

@@ -1,4 +1,7 @@
-"""ACL CAT and DRYRUN: what rules can name, and what they allow (Redis 8.6.3)."""
+"""ACL CAT and DRYRUN: what rules can name, and what they allow (Redis 8.6.3).
+
+Tests: transcripts acl_rights; cases commands/test_acl; law against_redis/test_access_beside_redis.
+"""
 
 from typing import Final
 

@@ -1,4 +1,7 @@
-"""Appending to arrays, straight on or round a ring, and what was appended last."""
+"""Appending to arrays, straight on or round a ring, and what was appended last.
+
+Tests: cases commands/test_arrays; model storage/test_arrays.
+"""
 
 from typing import Final
 

@@ -1,4 +1,7 @@
-"""Items of arrays by index: set, read, deleted, counted."""
+"""Items of arrays by index: set, read, deleted, counted.
+
+Tests: cases commands/test_arrays; model storage/test_arrays.
+"""
 
 from typing import Final
 

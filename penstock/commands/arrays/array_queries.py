@@ -1,4 +1,7 @@
-"""Asking ranges of arrays: what is there, what matches, what it adds up to; and how an array is kept."""
+"""Asking ranges of arrays: what is there, what matches, what it adds up to; and how an array is kept.
+
+Tests: cases commands/test_arrays, commands/test_regexes; model storage/test_arrays.
+"""
 
 from collections.abc import Callable
 from typing import Final, TypeAlias

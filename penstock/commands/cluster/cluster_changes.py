@@ -1,4 +1,7 @@
-"""CLUSTER subcommands that change the node: its slots, its epoch, its name; what needs other nodes (Redis 8.6.3)."""
+"""CLUSTER subcommands that change the node: its slots, its epoch, its name; what needs other nodes (Redis 8.6.3).
+
+Tests: transcripts cluster_node, cluster_slots, cluster_lost_slots; cases commands/test_cluster_of_one.
+"""
 
 import ipaddress
 from collections.abc import Iterable, Iterator

@@ -1,4 +1,7 @@
-"""READONLY, READWRITE and ASKING: what a connection says to a node of a cluster (Redis 8.6.3)."""
+"""READONLY, READWRITE and ASKING: what a connection says to a node of a cluster (Redis 8.6.3).
+
+Tests: transcripts cluster_slots; cases commands/test_cluster, commands/test_cluster_of_one.
+"""
 
 from penstock.commands.cluster.cluster_nodes import node_of
 from penstock.engine.context import Context

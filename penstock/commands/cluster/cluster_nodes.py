@@ -2,6 +2,8 @@
 
 Without `cluster-enabled yes` all of them are refused, even INFO and HELP; client libraries send them to find out
 whether there is a cluster.
+
+Tests: transcripts cluster_node, cluster_lost_slots; cases commands/test_cluster_of_one, server/test_cluster.
 """
 
 from typing import Final

@@ -1,4 +1,7 @@
-"""CLIENT KILL, PAUSE, UNPAUSE and UNBLOCK: how one connection controls others (Redis 8.6.3)."""
+"""CLIENT KILL, PAUSE, UNPAUSE and UNBLOCK: how one connection controls others (Redis 8.6.3).
+
+Tests: transcripts client_kill, client, paused_writes; cases commands/test_clients.
+"""
 
 from typing import Final
 

@@ -1,4 +1,7 @@
-"""CLIENT LIST and CLIENT INFO: one line for each connection (Redis 8.6.3)."""
+"""CLIENT LIST and CLIENT INFO: one line for each connection (Redis 8.6.3).
+
+Tests: transcripts client_kill, client; cases commands/test_clients.
+"""
 
 from typing import Final
 

@@ -1,4 +1,8 @@
-"""CLIENT TRACKING and its kin: messages about changed keys, for caches that clients keep (Redis 8.6.3)."""
+"""CLIENT TRACKING and its kin: messages about changed keys, for caches that clients keep (Redis 8.6.3).
+
+Tests: transcripts tracking, tracking_broadcast, tracking_redirect; law commands/test_tracking,
+commands/test_tracking_rights.
+"""
 
 from typing import Final
 

@@ -1,4 +1,7 @@
-"""CLIENT: the names and settings of the client's own connection (Redis 8.6.3)."""
+"""CLIENT: the names and settings of the client's own connection (Redis 8.6.3).
+
+Tests: transcripts client; cases commands/test_clients.
+"""
 
 from penstock.commands.common.help import help_reply
 from penstock.commands.connection.client_names import attribute_of_client, name_of_client

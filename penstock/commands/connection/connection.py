@@ -1,4 +1,7 @@
-"""Connection commands: HELLO, AUTH, PING, ECHO, SELECT, QUIT, RESET (Redis 8.6.3)."""
+"""Connection commands: HELLO, AUTH, PING, ECHO, SELECT, QUIT, RESET (Redis 8.6.3).
+
+Tests: transcripts hello; cases commands/test_connection.
+"""
 
 from typing import Final
 

@@ -1,4 +1,7 @@
-"""Transactions: MULTI queues requests, and EXEC runs them as one unit, unless a watched key has changed."""
+"""Transactions: MULTI queues requests, and EXEC runs them as one unit, unless a watched key has changed.
+
+Tests: transcripts transactions, watch, stale_keys; cases commands/test_transactions; law test_law_of_doors.
+"""
 
 from penstock.engine.context import BLOCKED, Context
 from penstock.engine.session import Session

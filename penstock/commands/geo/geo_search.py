@@ -1,4 +1,7 @@
-"""Searches for places in a circle or a box: GEOSEARCH, GEOSEARCHSTORE, and GEORADIUS and its kin before them."""
+"""Searches for places in a circle or a box: GEOSEARCH, GEOSEARCHSTORE, and GEORADIUS and its kin before them.
+
+Tests: cases commands/test_geo; law against_redis/test_new_families_beside_redis; model storage/test_geohashes.
+"""
 
 from typing import Final
 

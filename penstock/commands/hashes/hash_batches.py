@@ -1,4 +1,7 @@
-"""Batches of HSET in a pipeline; hash_fields.py is the oracle."""
+"""Batches of HSET in a pipeline; hash_fields.py is the oracle.
+
+Tests: law commands/test_batches; model storage/test_packed_hashes.
+"""
 
 from penstock.commands.common import batch_keys
 from penstock.commands.common.overwriting import create

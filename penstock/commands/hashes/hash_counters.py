@@ -1,4 +1,7 @@
-"""HINCRBY and HINCRBYFLOAT: add to the number in a field, whose time of expiry stays."""
+"""HINCRBY and HINCRBYFLOAT: add to the number in a field, whose time of expiry stays.
+
+Tests: transcripts hashes; cases commands/test_hashes; law against_redis/test_hashes_beside_redis.
+"""
 
 from penstock.commands.hashes import field_effects
 from penstock.commands.hashes.hash_access import hash_at, hash_or_new, note_size

@@ -2,6 +2,8 @@
 
 Absolute times are logged, so that a replay does not depend on the clock. The replies are Redis's numbers, one for each
 field.
+
+Tests: transcripts hash_field_expiry; cases commands/test_hash_expiry; law against_redis/test_hashes_beside_redis.
 """
 
 from typing import Final

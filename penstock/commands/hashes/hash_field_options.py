@@ -1,4 +1,7 @@
-"""HGETDEL, HGETEX and HSETEX: read, remove or set fields together with their times of expiry."""
+"""HGETDEL, HGETEX and HSETEX: read, remove or set fields together with their times of expiry.
+
+Tests: transcripts hash_field_expiry, hashes; cases commands/test_hashes; law against_redis/test_hashes_beside_redis.
+"""
 
 from typing import Final
 

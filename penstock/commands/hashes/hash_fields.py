@@ -1,4 +1,8 @@
-"""Hash commands for fields: set, read, remove, count."""
+"""Hash commands for fields: set, read, remove, count.
+
+Tests: transcripts hashes; cases commands/test_hashes; law against_redis/test_hashes_beside_redis; model
+storage/test_packed_hashes.
+"""
 
 from penstock.commands.common.repeated_values import require_fitting
 from penstock.commands.hashes.hash_access import hash_at, hash_or_new, note_size, read_hash

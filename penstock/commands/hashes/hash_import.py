@@ -2,6 +2,8 @@
 
 A fieldset is a list of field names that a connection has prepared. The texts of refusals are our own: the documentation
 gives none.
+
+Tests: cases commands/test_commands_since_8_8.
 """
 
 from penstock.commands.common.overwriting import overwrite

@@ -1,4 +1,7 @@
-"""HRANDFIELD and HSCAN: random fields of a hash, and all fields in steps."""
+"""HRANDFIELD and HSCAN: random fields of a hash, and all fields in steps.
+
+Tests: transcripts hashes; cases commands/test_hashes; law against_redis/test_hashes_beside_redis.
+"""
 
 from typing import Final
 

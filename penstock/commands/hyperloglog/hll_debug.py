@@ -1,4 +1,7 @@
-"""PFDEBUG and PFSELFTEST: looking inside HyperLogLogs."""
+"""PFDEBUG and PFSELFTEST: looking inside HyperLogLogs.
+
+Tests: cases commands/test_hyperloglog; model storage/test_hyperloglogs.
+"""
 
 from typing import Final
 

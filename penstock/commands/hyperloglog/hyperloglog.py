@@ -1,4 +1,8 @@
-"""PFADD, PFCOUNT, PFMERGE: how many different elements were counted, by estimate. The value is a string."""
+"""PFADD, PFCOUNT, PFMERGE: how many different elements were counted, by estimate. The value is a string.
+
+Tests: transcripts encodings; cases commands/test_hyperloglog; law against_redis/test_new_families_beside_redis; model
+storage/test_hyperloglogs.
+"""
 
 from penstock.commands.common.overwriting import create
 from penstock.commands.strings.strings import read_string

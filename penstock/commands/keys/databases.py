@@ -1,4 +1,7 @@
-"""FLUSHDB, FLUSHALL and SWAPDB: empty or exchange whole databases."""
+"""FLUSHDB, FLUSHALL and SWAPDB: empty or exchange whole databases.
+
+Tests: transcripts stale_keys, copy_rename_move; cases commands/test_databases, commands/test_freeing_in_steps.
+"""
 
 from typing import Final
 

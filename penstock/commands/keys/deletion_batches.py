@@ -1,4 +1,7 @@
-"""Batches of DEL and UNLINK of one key each in a pipeline; keys.py is the oracle."""
+"""Batches of DEL and UNLINK of one key each in a pipeline; keys.py is the oracle.
+
+Tests: law commands/test_batches.
+"""
 
 from penstock.commands.common import batch_keys
 from penstock.commands.common.overwriting import delete

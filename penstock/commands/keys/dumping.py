@@ -1,4 +1,8 @@
-"""DUMP and RESTORE: move a value to another key or server."""
+"""DUMP and RESTORE: move a value to another key or server.
+
+Tests: transcripts dump_restore; cases commands/test_dumping, storage/test_rdb_payloads; law
+storage/test_rdb_mutations.
+"""
 
 from typing import Final
 

@@ -2,6 +2,8 @@
 
 A key expires when the time is past its time of expiry. Absolute times are logged, so that a replay does not depend on
 the clock.
+
+Tests: transcripts expiry; cases commands/test_expiry; law commands/test_random_requests.
 """
 
 from typing import Final

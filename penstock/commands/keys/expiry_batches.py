@@ -1,4 +1,7 @@
-"""Batches of EXPIRE in a pipeline, whatever their keys are; expiry.py is the oracle."""
+"""Batches of EXPIRE in a pipeline, whatever their keys are; expiry.py is the oracle.
+
+Tests: law commands/test_batches.
+"""
 
 from penstock.commands.common import batch_keys
 from penstock.commands.keys.expiry import moment, notify_expiry

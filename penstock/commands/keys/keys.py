@@ -1,4 +1,7 @@
-"""Commands for keys of any type: remove, test, type, rename, move, copy."""
+"""Commands for keys of any type: remove, test, type, rename, move, copy.
+
+Tests: transcripts copy_rename_move; cases commands/test_keys; law commands/test_random_requests.
+"""
 
 from typing import Final
 

@@ -1,4 +1,7 @@
-"""MIGRATE: keys go to another server and away from here (Redis 8.6.3)."""
+"""MIGRATE: keys go to another server and away from here (Redis 8.6.3).
+
+Tests: cases replication/test_migrate; law test_law_of_keys.
+"""
 
 from typing import Final
 

@@ -1,4 +1,7 @@
-"""OBJECT: describes how a value is stored, as far as that has a meaning in Penstock."""
+"""OBJECT: describes how a value is stored, as far as that has a meaning in Penstock.
+
+Tests: transcripts encodings, object; cases commands/test_encodings; law against_redis/test_encodings_beside_redis.
+"""
 
 from typing import Final
 

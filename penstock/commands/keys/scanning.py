@@ -1,4 +1,7 @@
-"""KEYS, SCAN, RANDOMKEY and DBSIZE: list, iterate, pick and count keys."""
+"""KEYS, SCAN, RANDOMKEY and DBSIZE: list, iterate, pick and count keys.
+
+Tests: transcripts scan; cases commands/test_scanning; model storage/test_key_table.
+"""
 
 from typing import Final
 

@@ -1,4 +1,8 @@
-"""SORT: the parts of a list, set or sorted set, ordered by their own values or by values of other keys."""
+"""SORT: the parts of a list, set or sorted set, ordered by their own values or by values of other keys.
+
+Tests: transcripts sort; cases commands/test_sorted_sets; law against_redis/test_sorting_beside_redis,
+test_law_of_keys.
+"""
 
 from itertools import pairwise
 from typing import Final

@@ -2,6 +2,8 @@
 
 What goes to one list in a row is added or taken at once. A batch ends before a request that does more than its like:
 its key has another type, its time is over, or a client waits for it.
+
+Tests: law commands/test_batches.
 """
 
 from penstock.commands.common import batch_keys

@@ -1,6 +1,8 @@
 """LMOVEM and BLMOVEM: several items moved from one list to another. (Redis 8.10, documentation.)
 
 What is logged is what was done: a pop of so many items and a push, which any Redis knows.
+
+Tests: cases commands/test_commands_since_8_8.
 """
 
 from typing import Final

@@ -1,4 +1,8 @@
-"""List commands at the ends: push, pop, count."""
+"""List commands at the ends: push, pop, count.
+
+Tests: transcripts lists; cases commands/test_lists; law against_redis/test_lists_beside_redis; model
+storage/test_lists.
+"""
 
 from typing import Final
 

@@ -1,4 +1,8 @@
-"""List commands with positions: read, set, insert and remove items in the middle, and find positions."""
+"""List commands with positions: read, set, insert and remove items in the middle, and find positions.
+
+Tests: transcripts lists; cases commands/test_lists; law against_redis/test_lists_beside_redis; model
+storage/test_lists.
+"""
 
 from typing import Final
 

@@ -2,6 +2,8 @@
 
 A request that finds nothing is blocked until a list is created at one of its keys, and is then run again. The log has
 what was done, as a command that does not block (Redis 8.6.3).
+
+Tests: transcripts blocking_lists, lists; cases commands/test_list_waiting; law against_redis/test_waiting_for_lists.
 """
 
 from typing import Final

@@ -1,4 +1,8 @@
-"""PENSTOCK.XNACK: XNACK, and how long the entries are to be held back."""
+"""PENSTOCK.XNACK: XNACK, and how long the entries are to be held back.
+
+Tests: transcripts policies_leases; cases policies/test_leases; law policies/test_policy_laws; model
+policies/test_beside_naive_queue.
+"""
 
 from penstock.commands.streams.groups.xack import nack
 from penstock.engine.context import Context

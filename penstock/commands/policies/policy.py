@@ -1,4 +1,8 @@
-"""PENSTOCK.POLICY: sets what the server is to do with a stream's entries by itself."""
+"""PENSTOCK.POLICY: sets what the server is to do with a stream's entries by itself.
+
+Tests: transcripts policies_leases, policies_retention, policies_dead_letters, policies_key; law
+policies/test_policy_laws, policies/test_access_laws; model policies/test_beside_naive_queue.
+"""
 
 from typing import Final
 

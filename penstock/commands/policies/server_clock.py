@@ -1,4 +1,7 @@
-"""PENSTOCK.CLOCK: stops the server's clock and moves it on, for tests of what takes minutes."""
+"""PENSTOCK.CLOCK: stops the server's clock and moves it on, for tests of what takes minutes.
+
+Tests: transcripts policies_leases; cases policies/test_clock.
+"""
 
 from typing import Final
 

@@ -1,6 +1,8 @@
 """Pub/sub: SUBSCRIBE and related commands, PUBLISH, PUBSUB (https://redis.io/docs/latest/develop/pubsub/).
 
 One request may have several replies, one for each channel: the handler returns them joined.
+
+Tests: transcripts pubsub; cases commands/test_pubsub; law against_redis/test_dialogues_beside_redis.
 """
 
 from collections.abc import Iterable

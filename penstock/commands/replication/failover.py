@@ -1,4 +1,7 @@
-"""FAILOVER: this master and one of its replicas change places (Redis 8.6.3)."""
+"""FAILOVER: this master and one of its replicas change places (Redis 8.6.3).
+
+Tests: transcripts failover; cases replication/test_failover.
+"""
 
 from typing import Final
 

@@ -1,4 +1,7 @@
-"""REPLICAOF and SLAVEOF: the master that this server follows (Redis 8.6.3)."""
+"""REPLICAOF and SLAVEOF: the master that this server follows (Redis 8.6.3).
+
+Tests: transcripts stale_replica; cases replication/test_replica_of_engine; law replication/test_law_of_the_stream.
+"""
 
 from typing import Final
 

@@ -1,4 +1,7 @@
-"""ROLE, and the replication section of INFO (Redis 8.6.3)."""
+"""ROLE, and the replication section of INFO (Redis 8.6.3).
+
+Tests: transcripts info; cases replication/test_replica_of_engine, commands/test_server_admin.
+"""
 
 from penstock.config.settings import Settings
 from penstock.engine.context import Context

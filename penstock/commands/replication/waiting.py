@@ -1,4 +1,7 @@
-"""WAIT and WAITAOF: until writes are on replicas, or on disks (Redis 8.6.3)."""
+"""WAIT and WAITAOF: until writes are on replicas, or on disks (Redis 8.6.3).
+
+Tests: transcripts info; cases commands/test_server_admin, replication/test_replica_of_engine.
+"""
 
 from typing import Final
 

@@ -1,4 +1,7 @@
-"""FUNCTION and FCALL: libraries of functions in Lua, which are data: they are logged and stand in a fresh base."""
+"""FUNCTION and FCALL: libraries of functions in Lua, which are data: they are logged and stand in a fresh base.
+
+Tests: transcripts functions, script_corners; cases commands/test_scripts; law commands/test_functions_in_place.
+"""
 
 from penstock.commands.common.help import help_reply
 from penstock.commands.scripting.scripting import ANY_KEYS, READ_KEYS, keys_and_args

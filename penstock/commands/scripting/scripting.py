@@ -1,4 +1,7 @@
-"""EVAL and its like, and SCRIPT: scripts in Lua, run as one, with no other request between."""
+"""EVAL and its like, and SCRIPT: scripts in Lua, run as one, with no other request between.
+
+Tests: transcripts scripts, script_corners; cases commands/test_scripts; law against_redis/test_scripts_beside_redis.
+"""
 
 from typing import Final
 

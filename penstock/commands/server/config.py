@@ -1,4 +1,7 @@
-"""CONFIG: read and change the server's directives while it runs."""
+"""CONFIG: read and change the server's directives while it runs.
+
+Tests: transcripts config; cases commands/test_config; law test_settings.
+"""
 
 from typing import Final
 

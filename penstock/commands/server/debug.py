@@ -1,4 +1,7 @@
-"""DEBUG: the subcommands that test suites use (Redis 8.6.3). Needs enable-debug-command."""
+"""DEBUG: the subcommands that test suites use (Redis 8.6.3). Needs enable-debug-command.
+
+Tests: transcripts stale_keys; cases commands/test_debug.
+"""
 
 import re
 from collections.abc import Callable

@@ -1,4 +1,7 @@
-"""HOTKEYS: which keys take the most time and traffic (Redis 8.6.3)."""
+"""HOTKEYS: which keys take the most time and traffic (Redis 8.6.3).
+
+Tests: transcripts hotkeys, cluster_hotkeys; cases commands/test_hot_keys.
+"""
 
 from typing import Final
 

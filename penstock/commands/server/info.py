@@ -1,4 +1,7 @@
-"""INFO: the server's state as lines of text, in sections (Redis 8.6.3)."""
+"""INFO: the server's state as lines of text, in sections (Redis 8.6.3).
+
+Tests: transcripts info, keysizes; law commands/test_info.
+"""
 
 from collections.abc import Callable
 from typing import Final, TypeAlias

@@ -1,4 +1,7 @@
-"""COMMAND: describes the command table to clients."""
+"""COMMAND: describes the command table to clients.
+
+Tests: transcripts command_keys, info; cases commands/test_introspection; law commands/test_syntax.
+"""
 
 from collections.abc import Callable, Iterable, Iterator
 

@@ -1,4 +1,7 @@
-"""LATENCY: commands that took longer than latency-monitor-threshold, and histograms of all times (Redis 8.6.3)."""
+"""LATENCY: commands that took longer than latency-monitor-threshold, and histograms of all times (Redis 8.6.3).
+
+Tests: transcripts info; cases commands/test_slowlog.
+"""
 
 from typing import Final
 

@@ -1,4 +1,8 @@
-"""MEMORY: the memory of keys and of the server, as far as Python can measure it (Redis 8.6.3)."""
+"""MEMORY: the memory of keys and of the server, as far as Python can measure it (Redis 8.6.3).
+
+Tests: transcripts info; cases commands/test_memory_usage, commands/test_debug; law
+against_redis/test_memory_beside_redis.
+"""
 
 import sys
 from typing import Final

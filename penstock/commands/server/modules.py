@@ -1,4 +1,7 @@
-"""MODULE: no modules are loaded, and none can be."""
+"""MODULE: no modules are loaded, and none can be.
+
+Tests: cases commands/test_cluster.
+"""
 
 from typing import Final
 

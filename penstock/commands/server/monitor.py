@@ -1,4 +1,7 @@
-"""MONITOR: shows every request that the server runs to the client."""
+"""MONITOR: shows every request that the server runs to the client.
+
+Tests: transcripts monitor; cases commands/test_monitor.
+"""
 
 from penstock.engine.context import Context
 from penstock.engine.table.command_table import command

@@ -2,6 +2,8 @@
 
 BGREWRITEAOF only sets a flag; the server starts the rewrite at the end of the turn (server/turns/log_writer.py). An
 RDB file is saved, or a child process started that saves it, while the command runs (server/files/snapshots.py).
+
+Tests: transcripts info; cases commands/test_persistence, server/test_snapshots.
 """
 
 from typing import Final

@@ -1,4 +1,7 @@
-"""Commands for the whole server: TIME, LOLWUT, SHUTDOWN (Redis 8.6.3)."""
+"""Commands for the whole server: TIME, LOLWUT, SHUTDOWN (Redis 8.6.3).
+
+Tests: transcripts info; cases commands/test_server_admin.
+"""
 
 from typing import Final
 

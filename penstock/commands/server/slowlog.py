@@ -1,4 +1,7 @@
-"""SLOWLOG: the requests that took longer than slowlog-log-slower-than."""
+"""SLOWLOG: the requests that took longer than slowlog-log-slower-than.
+
+Tests: transcripts slowlog; cases commands/test_slowlog.
+"""
 
 from typing import Final
 

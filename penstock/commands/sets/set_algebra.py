@@ -1,4 +1,7 @@
-"""Intersections, unions and differences of sets."""
+"""Intersections, unions and differences of sets.
+
+Tests: transcripts sets; cases commands/test_sets; law against_redis/test_types_beside_redis.
+"""
 
 from typing import Final
 

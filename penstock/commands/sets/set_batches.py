@@ -1,4 +1,7 @@
-"""Batches of SADD in a pipeline; set_members.py is the oracle."""
+"""Batches of SADD in a pipeline; set_members.py is the oracle.
+
+Tests: law commands/test_batches.
+"""
 
 from penstock.commands.common import batch_keys
 from penstock.commands.common.overwriting import create

@@ -1,4 +1,8 @@
-"""Set commands for members: add, remove, test, list, move."""
+"""Set commands for members: add, remove, test, list, move.
+
+Tests: transcripts sets; cases commands/test_sets; law against_redis/test_types_beside_redis; model
+storage/test_packed_sets, storage/test_parts_beside_naive.
+"""
 
 from penstock.commands.common import collection_scan
 from penstock.commands.common.overwriting import create

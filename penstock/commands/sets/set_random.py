@@ -1,4 +1,7 @@
-"""SPOP and SRANDMEMBER: random members of a set, removed or only returned. The log names the removed members."""
+"""SPOP and SRANDMEMBER: random members of a set, removed or only returned. The log names the removed members.
+
+Tests: transcripts sets; cases commands/test_sets.
+"""
 
 from typing import Final
 

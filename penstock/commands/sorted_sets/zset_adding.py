@@ -1,4 +1,8 @@
-"""ZADD, ZINCRBY and ZREM: add members, change their scores, remove them."""
+"""ZADD, ZINCRBY and ZREM: add members, change their scores, remove them.
+
+Tests: transcripts sorted_sets; cases commands/test_sorted_sets; law against_redis/test_sortedsets_beside_redis; model
+storage/test_sortedsets.
+"""
 
 from typing import Final
 

@@ -1,4 +1,7 @@
-"""Batches of ZADD in a pipeline; zset_adding.py is the oracle."""
+"""Batches of ZADD in a pipeline; zset_adding.py is the oracle.
+
+Tests: law commands/test_batches.
+"""
 
 from penstock.commands.common import batch_keys
 from penstock.commands.common.overwriting import create

@@ -1,4 +1,7 @@
-"""Union, intersection and difference of sorted sets and sets: returned, counted or stored."""
+"""Union, intersection and difference of sorted sets and sets: returned, counted or stored.
+
+Tests: transcripts sorted_sets; cases commands/test_sorted_sets; law against_redis/test_sortedsets_beside_redis.
+"""
 
 from typing import Final
 

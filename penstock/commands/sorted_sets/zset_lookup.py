@@ -1,4 +1,8 @@
-"""Sorted set commands that look up members: number, score, rank."""
+"""Sorted set commands that look up members: number, score, rank.
+
+Tests: transcripts sorted_sets; cases commands/test_sorted_sets; law against_redis/test_sortedsets_beside_redis; model
+storage/test_sortedsets.
+"""
 
 from penstock.commands.sorted_sets.zset_bounds import lex_range, score_range
 from penstock.commands.sorted_sets.zset_values import read_sorted_set, score_reply

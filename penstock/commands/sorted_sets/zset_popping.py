@@ -1,4 +1,8 @@
-"""Pops members from the ends of sorted sets; some commands can block."""
+"""Pops members from the ends of sorted sets; some commands can block.
+
+Tests: transcripts sorted_sets; cases commands/test_zset_waiting; law against_redis/test_waiting_for_lists; model
+storage/test_sortedsets.
+"""
 
 from typing import Final
 

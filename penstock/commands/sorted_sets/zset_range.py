@@ -1,4 +1,8 @@
-"""Sorted set commands for ranges of ranks, scores or members: returned, or stored at another key."""
+"""Sorted set commands for ranges of ranks, scores or members: returned, or stored at another key.
+
+Tests: transcripts sorted_sets; cases commands/test_sorted_sets; law against_redis/test_sortedsets_beside_redis; model
+storage/test_sortedsets.
+"""
 
 from typing import Final
 

@@ -1,4 +1,8 @@
-"""Removes the members of a sorted set in a range."""
+"""Removes the members of a sorted set in a range.
+
+Tests: transcripts sorted_sets; cases commands/test_sorted_sets; law against_redis/test_sortedsets_beside_redis; model
+storage/test_sortedsets.
+"""
 
 from typing import Final
 

@@ -1,4 +1,7 @@
-"""ZRANDMEMBER and ZSCAN: random members of a sorted set, and all members in steps."""
+"""ZRANDMEMBER and ZSCAN: random members of a sorted set, and all members in steps.
+
+Tests: transcripts sorted_sets; cases commands/test_sorted_sets; law against_redis/test_sortedsets_beside_redis.
+"""
 
 from typing import Final
 

@@ -4,6 +4,8 @@ XADDs without options to one stream, one after another, are appended together. T
 consecutive entries is compared with the texts of the stream's ids; if they are equal, the entries become pending by
 slices. XACKs in one group, one after another, are one look-up of all their ids. The plain handlers are the oracle in
 tests/commands/test_replay_batches.py; what they count, these functions count.
+
+Tests: law commands/test_replay_batches.
 """
 
 from typing import Final

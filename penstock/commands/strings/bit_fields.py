@@ -1,4 +1,8 @@
-"""BITFIELD: integers of any width at any bit of a string, which are read, set and incremented."""
+"""BITFIELD: integers of any width at any bit of a string, which are read, set and incremented.
+
+Tests: transcripts bit_operations; cases commands/test_bits; law against_redis/test_types_beside_redis; model
+storage/test_large_strings.
+"""
 
 from typing import Final
 

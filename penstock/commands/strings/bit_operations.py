@@ -1,4 +1,7 @@
-"""BITOP: combines strings bit by bit. A string is treated as one long number, its first byte as the lowest."""
+"""BITOP: combines strings bit by bit. A string is treated as one long number, its first byte as the lowest.
+
+Tests: transcripts bit_operations; cases commands/test_bits; law against_redis/test_types_beside_redis.
+"""
 
 from functools import reduce
 from io import BytesIO

@@ -1,4 +1,7 @@
-"""BITCOUNT and BITPOS: count bits and find a bit, in a range of bytes or of bits."""
+"""BITCOUNT and BITPOS: count bits and find a bit, in a range of bytes or of bits.
+
+Tests: transcripts bit_operations; cases commands/test_bits; law against_redis/test_types_beside_redis.
+"""
 
 from collections.abc import Iterator
 from typing import Final

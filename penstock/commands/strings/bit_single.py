@@ -1,4 +1,8 @@
-"""GETBIT and SETBIT: single bits of a string. Bit 0 is the highest bit of the first byte."""
+"""GETBIT and SETBIT: single bits of a string. Bit 0 is the highest bit of the first byte.
+
+Tests: transcripts bit_operations; cases commands/test_bits; law against_redis/test_types_beside_redis; model
+storage/test_large_strings.
+"""
 
 from penstock.commands.strings.string_changes import Change
 from penstock.commands.strings.strings import longest_string, read_part

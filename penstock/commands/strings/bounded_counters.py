@@ -1,4 +1,7 @@
-"""INCREX: counting within bounds, and setting a time of expiry with it. (Redis 8.8, documentation.)"""
+"""INCREX: counting within bounds, and setting a time of expiry with it. (Redis 8.8, documentation.)
+
+Tests: cases commands/test_commands_since_8_8.
+"""
 
 from typing import Final
 

@@ -1,4 +1,8 @@
-"""SET with its options; GETSET, SETNX, SETEX, PSETEX, MSETEX and GETEX, which share them."""
+"""SET with its options; GETSET, SETNX, SETEX, PSETEX, MSETEX and GETEX, which share them.
+
+Tests: transcripts strings; cases commands/test_strings; law against_redis/test_types_beside_redis; model
+storage/test_key_table.
+"""
 
 from typing import Final
 

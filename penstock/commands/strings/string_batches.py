@@ -2,6 +2,8 @@
 
 Run in a row by their handlers, they take two to three times as much time. A batch ends before a request that does more
 than its like: its key has another type, its time is over, a client waits for it, or the request is refused.
+
+Tests: law commands/test_batches.
 """
 
 from typing import Final

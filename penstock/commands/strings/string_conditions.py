@@ -1,4 +1,7 @@
-"""DELEX and DIGEST, and the comparisons of a string that DELEX and SET have."""
+"""DELEX and DIGEST, and the comparisons of a string that DELEX and SET have.
+
+Tests: transcripts strings; cases commands/test_strings.
+"""
 
 from typing import Final
 

@@ -2,6 +2,8 @@
 
 Each row of the usual table is one integer; bit j is set if the row's value grows at column j (Hyyrö, "Bit-Parallel
 LCS-length Computation Revisited", 2004). So a row costs a few operations on long integers, not one for each cell.
+
+Tests: transcripts strings; cases commands/test_strings.
 """
 
 from typing import Final

@@ -1,4 +1,8 @@
-"""GETRANGE and SETRANGE: read and overwrite parts of strings."""
+"""GETRANGE and SETRANGE: read and overwrite parts of strings.
+
+Tests: transcripts strings; cases commands/test_strings; law against_redis/test_types_beside_redis; model
+storage/test_large_strings.
+"""
 
 from penstock.commands.strings.string_changes import Change
 from penstock.commands.strings.strings import check_length, read_part

@@ -1,4 +1,7 @@
-"""String commands: read, set several, append, count."""
+"""String commands: read, set several, append, count.
+
+Tests: transcripts strings; cases commands/test_strings; law against_redis/test_types_beside_redis.
+"""
 
 from typing import Final
 

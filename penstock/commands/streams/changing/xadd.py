@@ -1,4 +1,7 @@
-"""XADD and XTRIM: append entries, and trim from the oldest on."""
+"""XADD and XTRIM: append entries, and trim from the oldest on.
+
+Tests: transcripts streams, xtrim, xadd_idempotent; law test_laws; model storage/test_against_naive.
+"""
 
 from typing import Final
 

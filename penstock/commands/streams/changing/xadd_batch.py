@@ -3,6 +3,8 @@
 Their words are equal but for the values, the id, and IDMP's two. Work that depends only on the stream is done once for
 all of them, the rest by operations on lists; so are the stream's policies. The tests compare this with xadd.py, which
 runs the requests one by one.
+
+Tests: law commands/test_batches, policies/test_policy_batches.
 """
 
 from typing import Final

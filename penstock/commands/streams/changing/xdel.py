@@ -1,4 +1,7 @@
-"""XDEL, XDELEX and XACKDEL: delete entries by their ids."""
+"""XDEL, XDELEX and XACKDEL: delete entries by their ids.
+
+Tests: transcripts xackdel, streams; cases commands/test_runs_of_ids; law test_laws; model storage/test_against_naive.
+"""
 
 from typing import Final
 

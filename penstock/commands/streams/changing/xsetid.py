@@ -1,4 +1,7 @@
-"""XSETID, XCFGSET and XIDMPRECORD: set a stream's counters, settings and idempotent ids."""
+"""XSETID, XCFGSET and XIDMPRECORD: set a stream's counters, settings and idempotent ids.
+
+Tests: transcripts xsetid, xadd_idempotent; law test_laws; model storage/test_idempotence.
+"""
 
 from typing import Final
 

@@ -1,4 +1,7 @@
-"""XACK and XNACK: acknowledge pending entries, or release them."""
+"""XACK and XNACK: acknowledge pending entries, or release them.
+
+Tests: transcripts xnack, streams; cases commands/test_runs_of_ids; law test_laws; model storage/test_against_naive.
+"""
 
 from typing import Final
 

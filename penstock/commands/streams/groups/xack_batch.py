@@ -1,4 +1,7 @@
-"""A batch of XACKs in one group: the ids of all requests are looked up together."""
+"""A batch of XACKs in one group: the ids of all requests are looked up together.
+
+Tests: law commands/test_batches, policies/test_policy_batches.
+"""
 
 from itertools import compress, repeat
 

@@ -1,4 +1,8 @@
-"""XCLAIM and XAUTOCLAIM: take over pending entries."""
+"""XCLAIM and XAUTOCLAIM: take over pending entries.
+
+Tests: transcripts xclaim, xautoclaim; cases commands/test_redeliveries; law test_laws; model
+storage/test_against_naive.
+"""
 
 from typing import Final
 

@@ -1,4 +1,7 @@
-"""XGROUP: create, change and delete consumer groups and consumers."""
+"""XGROUP: create, change and delete consumer groups and consumers.
+
+Tests: transcripts groups, consumers; law test_laws; model storage/test_against_naive.
+"""
 
 from typing import Final
 

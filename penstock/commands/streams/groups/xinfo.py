@@ -1,4 +1,7 @@
-"""XINFO: describes streams, groups and consumers."""
+"""XINFO: describes streams, groups and consumers.
+
+Tests: transcripts xinfo; cases commands/test_pending_rows; law against_redis/test_random_requests.
+"""
 
 from typing import Final
 

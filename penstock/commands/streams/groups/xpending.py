@@ -1,4 +1,7 @@
-"""XPENDING: lists or counts a group's pending entries."""
+"""XPENDING: lists or counts a group's pending entries.
+
+Tests: transcripts xpending; cases commands/test_pending_rows; law against_redis/test_random_requests.
+"""
 
 from typing import Final
 

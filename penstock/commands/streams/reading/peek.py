@@ -1,6 +1,8 @@
 """PENSTOCK.PEEK: shows what `>` would deliver next to a consumer of a group, and delivers nothing.
 
 Transcript: tests/transcripts/peek.txt. Law: tests/policies/test_peek.py.
+
+Tests: transcripts peek; law policies/test_peek.
 """
 
 from typing import Final

@@ -1,4 +1,8 @@
-"""XLEN, XRANGE and XREVRANGE: read a stream by id."""
+"""XLEN, XRANGE and XREVRANGE: read a stream by id.
+
+Tests: transcripts streams; cases storage/test_compression; law against_redis/test_random_requests; model
+storage/test_against_naive.
+"""
 
 from typing import Final
 

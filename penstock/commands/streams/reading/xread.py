@@ -1,4 +1,7 @@
-"""XREAD: reads several streams from given ids on, and can block until there are entries."""
+"""XREAD: reads several streams from given ids on, and can block until there are entries.
+
+Tests: transcripts xread_block, maxcount; cases commands/test_waiting; law against_redis/test_blocked_readers.
+"""
 
 from typing import Final
 

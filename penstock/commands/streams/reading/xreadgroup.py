@@ -1,4 +1,8 @@
-"""XREADGROUP: reads as a consumer of a group: new entries, its own pending entries, or idle ones of other consumers."""
+"""XREADGROUP: reads as a consumer of a group: new entries, its own pending entries, or idle ones of other consumers.
+
+Tests: transcripts xreadgroup_claim, groups, policies_leases; cases commands/test_waiting; law test_laws,
+against_redis/test_blocked_readers; model storage/test_against_naive.
+"""
 
 from typing import Final
 

@@ -2,6 +2,8 @@
 
 A worker with room for more asks for further entries before it has read the last reply. The tests compare this with
 xreadgroup.py, which runs the requests one by one; the log has one unit for the whole batch.
+
+Tests: law commands/test_batches, policies/test_policy_batches.
 """
 
 from typing import Final
