@@ -1,34 +1,58 @@
-"""Fixtures for every test."""
+"""Fixtures for every test.
 
+What a fixture needs is imported when it is first used: a test of a structure needs no engine, and few need Hypothesis.
+"""
+
+import functools
 import os
+import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import hypothesis
 import pytest
 
-import penstock
-from penstock.clock import ManualClock
-from penstock.engine.engine import Engine
-from penstock.engine.versions import BUILD
-from tests.support.clock import NOW_MS
-from tests.support.dialogue import Dialogue
-from tests.support.engines import make_engine
-from tests.support.reference_server import NoReference, reference_server
-
-# Hundreds of servers and Spark's workers are started: each would compile every module anew.
+# Hundreds of servers and Spark's workers are started: each would compile every module anew, and so would pytest.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
-# No verdict depends on how long something took: the machine may have other work.
-hypothesis.settings.register_profile("patient", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
-hypothesis.settings.load_profile("patient")
+if TYPE_CHECKING:
+    from penstock.clock import ManualClock
+    from penstock.engine.engine import Engine
+    from tests.support.dialogue import Dialogue
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:
     """Say which build the tests run on; pytest's own header is silent under -q."""
+    import penstock
+    from penstock.engine.versions import BUILD
+
     reporter = session.config.pluginmanager.get_plugin("terminalreporter")
     if reporter is not None:  # a worker has none
         reporter.write_line(f"penstock: the {BUILD} build in {Path(penstock.__file__).parent}")
+
+
+def pytest_collectstart(collector: pytest.Collector) -> None:
+    """Hypothesis's profile must be there when a module is imported: its `@settings` are read then."""
+    if isinstance(collector, pytest.Module) and "hypothesis" in collector.path.read_text(encoding="utf-8"):
+        load_profile()
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Without a test of Hypothesis its plugin would import all of it only to see that it has nothing to report."""
+    plugins = session.config.pluginmanager
+    if "hypothesis" not in sys.modules and plugins.has_plugin("hypothesispytest"):
+        plugins.unregister(name="hypothesispytest")
+
+
+@functools.cache
+def load_profile() -> None:
+    """No verdict depends on how long something took: the machine may have other work."""
+    import hypothesis
+
+    calm = [hypothesis.HealthCheck.too_slow]
+    hypothesis.settings.register_profile("patient", deadline=None, suppress_health_check=calm)
+    hypothesis.settings.load_profile("patient")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -40,26 +64,35 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture
-def clock() -> ManualClock:
+def clock() -> "ManualClock":
     """The engine's clock; it stands still until a test turns it."""
+    from penstock.clock import ManualClock
+    from tests.support.clock import NOW_MS
+
     return ManualClock(NOW_MS)
 
 
 @pytest.fixture
-def engine(clock: ManualClock) -> Engine:
+def engine(clock: "ManualClock") -> "Engine":
     """An engine with the default settings and no log."""
+    from tests.support.engines import make_engine
+
     return make_engine(clock)
 
 
 @pytest.fixture
-def dialogue(engine: Engine) -> Dialogue:
+def dialogue(engine: "Engine") -> "Dialogue":
     """A client of `engine`: dialogue("XADD s 1-0 f v", "XLEN s") returns the last reply."""
+    from tests.support.dialogue import Dialogue
+
     return Dialogue(engine)
 
 
 @pytest.fixture(scope="session")
 def reference_port() -> Iterator[int]:
     """The port of a real Redis, started once; tests that need it are skipped where there is none."""
+    from tests.support.reference_server import NoReference, reference_server
+
     try:
         with reference_server() as port:
             yield port

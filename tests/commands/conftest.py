@@ -2,17 +2,20 @@
 
 import contextlib
 from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
 
 import pytest
 
-from penstock.server.script_thread import ScriptThread
-from tests.support.effects_beside_redis import RedisSide
-from tests.support.reference_server import NoReference, reference_server
+if TYPE_CHECKING:
+    from tests.support.effects_beside_redis import RedisSide
 
 
 @pytest.fixture(scope="session")
-def logging_redis() -> Iterator[RedisSide]:
+def logging_redis() -> "Iterator[RedisSide]":
     """A real Redis that keeps a log, to hold dialogues with; tests that need it are skipped where there is none."""
+    from tests.support.effects_beside_redis import RedisSide
+    from tests.support.reference_server import NoReference, reference_server
+
     directives = ["--appendonly", "yes", "--aof-use-rdb-preamble", "no", "--appendfsync", "always"]
     try:
         with reference_server(*directives) as port, contextlib.closing(RedisSide(port)) as redis:
@@ -24,6 +27,8 @@ def logging_redis() -> Iterator[RedisSide]:
 @pytest.fixture
 def threads(monkeypatch: pytest.MonkeyPatch) -> list[Callable[[], bytes]]:
     """What was handed to the thread of scripts."""
+    from penstock.server.script_thread import ScriptThread
+
     handed: list[Callable[[], bytes]] = []
     run = ScriptThread.run
 
