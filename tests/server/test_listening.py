@@ -15,6 +15,7 @@ from penstock.server.connections import admission
 from penstock.server.connections.limits import OutputLimits, raise_file_limit
 from penstock.server.listening import KEEPALIVE_IDLE, Doors, remove_stale, tcp_sockets, unix_socket
 from penstock.server.server_log import ServerLog
+from tests.support.builds import two_loopbacks
 from tests.support.clock import NOW_MS
 from tests.support.engines import settings_with
 from tests.support.fake_server import FakeServer
@@ -114,6 +115,7 @@ def test_loopback_is_told_from_elsewhere(host: str, own: bool) -> None:
 # -- TCP --------------------------------------------------------------------------------------------------------------
 
 
+@two_loopbacks
 def test_several_addresses_share_a_free_port() -> None:
     sockets = bound(settings_with(port="0", bind="127.0.0.1 127.0.0.2"))
     names = [each.getsockname() for each in sockets]

@@ -13,6 +13,7 @@ import redis
 import redis.asyncio
 from _pytest.fixtures import SubRequest
 
+from tests.support.builds import two_loopbacks
 from tests.support.server_process import ServerProcess, running_server
 
 LOOPS = ["uvloop", "asyncio"]
@@ -271,6 +272,7 @@ def test_bytes_that_are_no_address_are_not_moved_to(name: bytes) -> None:
         assert redis.Redis(port=process.port).ping()
 
 
+@two_loopbacks
 def test_the_address_can_be_changed_to_one_that_contains_it() -> None:
     with running_server() as process:
         client = redis.Redis(port=process.port)
