@@ -32,7 +32,7 @@ def test_the_log_of_random_requests_replays_to_the_same_databases(seed: int) -> 
         dialogue = Dialogue(engine)
         for line in lines:
             dialogue.words(*words_of(line))
-        replay = Replay(replayed.engine, print)
+        replay = Replay(replayed.engine.server, print)
         replay.begin()
         replay.lines(engine.units)
         assert replay.refused == 0

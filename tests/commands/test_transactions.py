@@ -217,7 +217,7 @@ def in_a_transaction(row: Row, ask: Ask) -> list[bytes]:
     settings = settings_with(enable_debug_command="yes", enable_module_command="yes", penstock_test_clock="yes")
     engine = make_engine(settings=settings)
     request = TableRequests(random.Random(row.name)).valid(row)
-    return ask(engine, engine.connect(), [[b"MULTI"], request, [b"EXEC"]])
+    return ask(engine, engine.server.connect(), [[b"MULTI"], request, [b"EXEC"]])
 
 
 @pytest.mark.parametrize("ask", [one_by_one, in_batches])

@@ -27,7 +27,7 @@ class PolicyDialogue(Dialogue):
         self.asked: list[list[bytes]] = []
 
     def words(self, *words: bytes) -> bytes:
-        row = self.engine.rows.get(words[0].upper())
+        row = self.engine.commands.rows.get(words[0].upper())
         if row is None or "readonly" not in row.flags:
             self.asked.append(list(words))
         return super().words(*words)

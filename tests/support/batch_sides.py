@@ -85,7 +85,7 @@ class Side:
             "failed": {name: row.failed for name, row in counts.rows.items()},
             "hits, misses, expired": (counts.hits, counts.misses, counts.expired),
             "times of expiry": dict(self.engine.keyspace.databases[0].expires),
-            "dirty": self.engine.context.dirty,
+            "dirty": self.engine.server.context.dirty,
         }
 
 
