@@ -6,35 +6,12 @@ from pathlib import Path
 import pytest
 
 from penstock.commands import registry
+from tests.support.source_trees import FILES, ROOT, Imports, imports, module_name, trees
 
-ROOT = Path(__file__).parent.parent
-FILES = sorted((ROOT / "penstock").rglob("*.py"))
-TREES = {path: ast.parse(path.read_text()) for path in FILES}
 LARGEST_CIRCLE = 3
 MOST_MODULES = 20  # of one folder, __init__.py left out
 MOST_LINES = 600
 ENVIRONMENT = {"penstock/server/run.py", "penstock/pipeline/session.py"}  # read variables, at the start
-
-Imports = dict[str, set[str]]
-
-
-def module_name(path: Path) -> str:
-    return ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
-
-
-def imports() -> Imports:
-    """What each module imports of the package, under TYPE_CHECKING too."""
-    names = {module_name(path) for path in FILES}
-    found: Imports = {}
-    for path, tree in TREES.items():
-        own = found.setdefault(module_name(path), set())
-        for node in ast.walk(tree):
-            if isinstance(node, ast.ImportFrom) and node.module is not None:
-                whole = {f"{node.module}.{alias.name}" for alias in node.names}
-                own |= whole & names or {node.module} & names
-            elif isinstance(node, ast.Import):
-                own |= {alias.name for alias in node.names} & names
-    return found
 
 
 def circles(graph: Imports) -> list[list[str]]:
@@ -96,7 +73,9 @@ def reads_environment(tree: ast.Module) -> bool:
 
 
 def test_the_environment_is_read_where_a_program_starts_only() -> None:
-    assert {path.relative_to(ROOT).as_posix() for path, tree in TREES.items() if reads_environment(tree)} == ENVIRONMENT
+    assert {
+        path.relative_to(ROOT).as_posix() for path, tree in trees().items() if reads_environment(tree)
+    } == ENVIRONMENT
 
 
 def test_which_build_answers_is_decided_in_one_place() -> None:
@@ -136,7 +115,7 @@ def command_names(tree: ast.Module) -> set[str]:
 def test_the_engine_and_the_server_name_no_command_but_these() -> None:
     floors = [ROOT / "penstock/engine", ROOT / "penstock/server"]
     found = [
-        command_names(TREES[path])
+        command_names(trees()[path])
         for path in FILES
         if path != COMPATIBILITY and any(path.is_relative_to(floor) for floor in floors)
     ]
@@ -167,7 +146,7 @@ LONGER_FUNCTIONS = {
 def test_no_function_is_longer_than_seventy_lines_but_these() -> None:
     longer = {
         (path.relative_to(ROOT / "penstock").as_posix(), node.name)
-        for path, tree in TREES.items()
+        for path, tree in trees().items()
         for node in ast.walk(tree)
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
         and (node.end_lineno or 0) - node.lineno >= MOST_LINES_OF_A_FUNCTION

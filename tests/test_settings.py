@@ -4,10 +4,13 @@ from collections.abc import Callable
 
 import pytest
 
+from penstock.config.cluster_directives import CLUSTER
 from penstock.config.directive_types import BadValue
+from penstock.config.directives import USED
 from penstock.config.settings import DIRECTIVES, Settings
 from penstock.errors import ReplyError
 from tests.support.engines import settings_with
+from tests.support.source_trees import FILES
 
 FAILED = "ERR CONFIG SET failed (possibly related to argument '{}') - {}"
 
@@ -106,6 +109,18 @@ def settable(name: str) -> bool:
 
 def test_every_directive_has_a_sentence() -> None:
     assert [row.name for row in DIRECTIVES.values() if not row.about.endswith(".")] == []
+
+
+NAMES_OF_PARTS = {  # f"enable-{part}-command"
+    "console-bind", "enable-debug-command", "enable-module-command", "metrics-bind", "shutdown-on-sigint",
+    "shutdown-on-sigterm",
+}  # fmt: skip
+
+
+def test_each_directive_is_read_by_some_module() -> None:
+    source = "".join(path.read_text() for path in FILES if path.name not in ("directives.py", "cluster_directives.py"))
+
+    assert {row.name for row in (*USED, *CLUSTER) if f'"{row.name}"' not in source} == NAMES_OF_PARTS
 
 
 def test_names_are_known_in_any_case(settings: Settings) -> None:
