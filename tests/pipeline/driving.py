@@ -9,7 +9,7 @@ from pyspark.sql import types
 from pyspark.sql.datasource import InputPartition
 from pyspark.sql.streaming.datasource import ReadAllAvailable
 
-from penstock.pipeline.connector.source import batch_reader, stream_reader
+from penstock.pipeline.connector.source import readers
 from penstock.pipeline.runner.runner import LATE_WORKER, Start, run_to_end
 
 TYPES = {
@@ -52,7 +52,7 @@ def rows_of(reader: Any, tasks: Iterable[Any]) -> list[dict[str, Any]]:
 
 def read(ddl: str = IDS, **options: str) -> list[dict[str, Any]]:
     """What `spark.read` would give."""
-    reader = batch_reader.create_reader(options, schema(ddl))
+    reader = readers.batch_reader(options, schema(ddl))
     return rows_of(reader, reader.partitions())
 
 
@@ -84,7 +84,7 @@ class Query:
 
     def start_driver(self, available_now: bool = False) -> None:
         """A new process with the same checkpoint, as after a crash."""
-        self.reader: Any = stream_reader.create_reader(self.options, schema(self._ddl))
+        self.reader: Any = readers.stream_reader(self.options, schema(self._ddl))
         if available_now:
             self.reader.prepareForTriggerAvailableNow()
         if not self.log:

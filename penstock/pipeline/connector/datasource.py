@@ -28,16 +28,16 @@ class StreamsDataSource(ShortErrors, DataSource):
     def reader(self, schema: Any) -> Any:
         table = self._table()
         if table == "entries":
-            from penstock.pipeline.connector.source import batch_reader
+            from penstock.pipeline.connector.source import readers
 
-            return batch_reader.create_reader(self.options, schema)
+            return readers.batch_reader(self.options, schema)
         if table == "aof":
             from penstock.pipeline.aof import log_table
 
             return log_table.create_reader(self.options, schema)
-        from penstock.pipeline.connector.tables import server_tables
+        from penstock.pipeline.connector.tables import table_readers
 
-        return server_tables.create_reader(table, self.options, schema)
+        return table_readers.create_reader(table, self.options, schema)
 
     def streamReader(self, schema: Any) -> Any:  # noqa: N802 - Spark's name
         if self._table() == "aof":
@@ -48,9 +48,9 @@ class StreamsDataSource(ShortErrors, DataSource):
             raise OptionError(
                 f"the table {self._table()!r} is read in batches: only 'entries' and 'aof' can be streamed"
             )
-        from penstock.pipeline.connector.source import stream_reader
+        from penstock.pipeline.connector.source import readers
 
-        return stream_reader.create_reader(self.options, schema)
+        return readers.stream_reader(self.options, schema)
 
     def writer(self, schema: Any, overwrite: bool) -> Any:
         from penstock.pipeline.connector.sink import sink_writer

@@ -11,7 +11,7 @@ pytest.importorskip("pyarrow")
 import redis
 
 from penstock.pipeline.connector.connection.client import Client
-from penstock.pipeline.connector.source import cursor_reader, partition_reader, stream_reader
+from penstock.pipeline.connector.source import cursor_reader, partition_reader, readers
 from penstock.pipeline.connector.source.offsets import cursor_of
 from penstock.pipeline.errors import DataLoss, OptionError, PipelineError
 from tests.pipeline.driving import Query, read, schema
@@ -212,7 +212,7 @@ def test_available_now_does_not_see_what_came_after_it_was_prepared(server: redi
     fill(server, "s", 1, 2)
     stream = query(stream="s", startingId="earliest")
     stream.log.clear()
-    reader = stream.reader = stream_reader.create_reader(stream.options, schema("_id string"))
+    reader = stream.reader = readers.stream_reader(stream.options, schema("_id string"))
     reader.prepareForTriggerAvailableNow()
     fill(server, "s", 3)
     stream.log.append(reader.initialOffset())

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from pyspark.sql import datasource
 
 from penstock.errors import ReplyError
-from penstock.pipeline.connector.tables import pending_pages, server_tables
+from penstock.pipeline.connector.tables import pending_pages, table_readers
 from penstock.pipeline.connector.tables.pending_pages import decode_pending
 from penstock.pipeline.errors import OptionError
 from tests.pipeline.conftest import REAL_REDIS
@@ -40,7 +40,7 @@ STREAMS = "stream string, length bigint, first_id string, last_id string, entrie
 def table(endpoint: str) -> Any:
     def read(name: str, ddl: str, **options: Any) -> list[tuple[Any, ...]]:
         given = {option: str(value) for option, value in options.items()}
-        reader = server_tables.create_reader(name, {"endpoints": endpoint, **given}, schema(ddl))
+        reader = table_readers.create_reader(name, {"endpoints": endpoint, **given}, schema(ddl))
         return sorted(tuple(row.values()) for row in rows_of(reader, reader.partitions()))
 
     return read
@@ -149,7 +149,7 @@ def pushed(server: redis.Redis, endpoint: str) -> Any:
     server.execute_command("XCLAIM", "a", "g", "carol", 0, "1-3", "IDLE", 3_600_000, "RETRYCOUNT", 7)
 
     def read(*conditions: datasource.Filter) -> tuple[list[str], list[datasource.Filter]]:
-        reader: Any = server_tables.create_reader(
+        reader: Any = table_readers.create_reader(
             "pending",
             {"endpoints": endpoint, "pushFilters": "true", "fetchSize": "2"},
             schema("stream string, group string, id string"),
@@ -195,7 +195,7 @@ def test_a_long_pending_list_is_read_by_several_tasks(server: redis.Redis, endpo
         server.xgroup_create("a", group, "0")
         server.xreadgroup(group, "alice", {"a": ">"})
     options = {"endpoints": endpoint, "minPartitions": "4", "fetchSize": "100"}
-    reader = server_tables.create_reader("pending", options, schema("group string, id string"))
+    reader = table_readers.create_reader("pending", options, schema("group string, id string"))
     tasks = reader.partitions()
     sizes = [len(rows_of(reader, [task])) for task in tasks]
 
@@ -223,9 +223,9 @@ def test_pending_entries_with_what_they_hold(server: redis.Redis, table: Any) ->
 
 def test_a_column_that_a_table_does_not_have_is_refused(endpoint: str) -> None:
     with pytest.raises(OptionError, match="no column 'sku'"):
-        server_tables.create_reader("groups", {"endpoints": endpoint}, schema("sku string"))
+        table_readers.create_reader("groups", {"endpoints": endpoint}, schema("sku string"))
     with pytest.raises(OptionError, match="did you mean 'streamPattern'"):
-        server_tables.create_reader("groups", {"streampatern": "*"}, schema("stream string"))
+        table_readers.create_reader("groups", {"streampatern": "*"}, schema("stream string"))
 
 
 ROW = st.tuples(

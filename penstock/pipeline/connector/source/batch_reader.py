@@ -1,15 +1,13 @@
 """The batch source: a snapshot of the entries between two ids of each stream."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 from pyspark.sql.datasource import DataSourceReader
 
 from penstock.errors import ReplyError
 from penstock.pipeline.connector.connection.client import Client, mapping
 from penstock.pipeline.connector.connection.stream_info import StreamState, find_keys, refused, stream_states
-from penstock.pipeline.connector.source import source_options as reading_options
 from penstock.pipeline.connector.source.data_loss import seen_in
 from penstock.pipeline.connector.source.id_ranges import IdRange, cut, how_many, pack
 from penstock.pipeline.connector.source.partition_reader import Task, TaskReader
@@ -18,16 +16,6 @@ from penstock.pipeline.connector.source.source_options import EARLIEST, GROUP, L
 from penstock.pipeline.errors import PipelineError
 from penstock.storage.streams import ids
 from penstock.storage.streams.ids import StreamId
-
-
-def create_reader(options: Mapping[str, str], schema: Any) -> "BatchReader":
-    """The reader of a query. With `pushFilters` it accepts conditions on ids, times and streams from Spark."""
-    found = reading_options.read_entries(options, streaming=False)
-    if found.push_filters:
-        from penstock.pipeline.connector.source.filtering_reader import FilteringReader
-
-        return FilteringReader(found, schema)
-    return BatchReader(found, schema)
 
 
 class BatchReader(TaskReader, DataSourceReader):

@@ -3,7 +3,6 @@
 import json
 import secrets
 from collections import Counter
-from collections.abc import Mapping
 from typing import Any, Final
 
 from pyspark.sql.datasource import DataSourceStreamReader
@@ -15,27 +14,13 @@ from penstock.pipeline.connector.connection.client import Client, now_s
 from penstock.pipeline.connector.connection.connection_pool import Connections
 from penstock.pipeline.connector.connection.stream_info import StreamState, find_keys, stream_states
 from penstock.pipeline.connector.source import data_loss
-from penstock.pipeline.connector.source import source_options as reading_options
 from penstock.pipeline.connector.source.data_loss import UNCOUNTED, Loss
 from penstock.pipeline.connector.source.id_ranges import IdRange, pack
 from penstock.pipeline.connector.source.offsets import StreamOf
 from penstock.pipeline.connector.source.partition_reader import Task, TaskReader
 from penstock.pipeline.connector.source.source_metrics import ENTRIES_MISSING, MISSING_BY_CAUSE
-from penstock.pipeline.connector.source.source_options import SHARED, Entries
+from penstock.pipeline.connector.source.source_options import Entries
 from penstock.pipeline.errors import PipelineError
-
-
-def create_reader(options: Mapping[str, str], schema: Any) -> "StreamReader":
-    """The reader of a query, by its `groupMode`."""
-    found = reading_options.read_entries(options, streaming=True)
-    if found.group_mode == SHARED:
-        from penstock.pipeline.connector.source.shared_reader import SharedReader
-
-        return SharedReader(found, schema)
-    from penstock.pipeline.connector.source.cursor_reader import CursorReader
-
-    return CursorReader(found, schema)
-
 
 MISSING: Final = "missing"  # the member of an offset: entries that are missing since the query began, by cause
 

@@ -11,20 +11,16 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 from penstock.errors import ReplyError
 from penstock.pipeline.connector.connection.client import Client, mapping
-from penstock.pipeline.connector.connection.connection_options import Keys, Servers, read_servers
-from penstock.pipeline.connector.connection.option_reader import OptionReader
+from penstock.pipeline.connector.connection.connection_options import Keys, Servers
 from penstock.pipeline.connector.connection.stream_info import ABSENT, StreamState, find_keys
 from penstock.pipeline.connector.placeholder import is_placeholder
-from penstock.pipeline.connector.schemas import TABLES
 from penstock.pipeline.connector.source.id_ranges import how_many
-from penstock.pipeline.connector.source.source_options import Sizing, read_sizing
+from penstock.pipeline.connector.source.source_options import Sizing
 from penstock.pipeline.connector.worker import keep_modules
 from penstock.pipeline.errors import OptionError, ShortErrors
 from penstock.storage.streams import ids
 
 KEYS_A_TASK: Final = 500
-FETCH: Final = 5_000  # pending entries in one reply
-PER_TASK: Final = 100_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,30 +32,6 @@ class Source:
     keys: Keys
     group: bytes | None
     sizing: Sizing
-
-
-def create_reader(table: str, options: Mapping[str, str], schema: Any) -> "TableReader":
-    """The reader of one of the tables; OptionError for a mistake, or for a column it does not have."""
-    reader = OptionReader(options, f"table {table!r}")
-    reader.choice("table", table, TABLES)
-    names, pattern = reader.names("stream"), reader.text("streamPattern")
-    if names and pattern is not None:
-        raise OptionError("give only one of the options 'stream' (keys) and 'streamPattern' (a glob for SCAN)")
-    group = reader.text("group")
-    source = Source(
-        table,
-        read_servers(reader),
-        Keys(tuple(dict.fromkeys(names)), None if names else pattern or "*", 0),
-        None if group is None else group.encode(),
-        read_sizing(reader, PER_TASK, FETCH),
-    )
-    push_filters = table == "pending" and reader.flag("pushFilters", False)
-    reader.end()
-    if table == "pending":
-        from penstock.pipeline.connector.tables.pending_table import FilteringPendingReader, PendingReader
-
-        return FilteringPendingReader(source, schema) if push_filters else PendingReader(source, schema)
-    return RowsReader(source, schema)
 
 
 class TableTask(InputPartition):
