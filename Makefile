@@ -90,6 +90,7 @@ lint: $(VENV)/tested
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	@$(BIN)/python -m tools.commit_subjects
 
 compare: $(VENV)/tested
 	$(BIN)/python -m tests.against_redis.run --minutes $(MINUTES) $(ARGS)
