@@ -148,7 +148,7 @@ def test_requests_of_every_command_change_no_module_level_value_but_the_caches()
     for row in rows(engine):
         engine, _ = prepared()
         for _ in range(5):
-            engine.handle(engine.connect("127.0.0.1:1", "127.0.0.1:2"), requests.valid(row))
+            engine.handle(engine.server.connect("127.0.0.1:1", "127.0.0.1:2"), requests.valid(row))
     after = module_level_values()
 
     assert {place for place, digest in before.items() if after[place] != digest} <= CACHES

@@ -1,5 +1,6 @@
 """Each command module names its tests (`Tests:` in its docstring), and `make test-one` runs them."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,14 @@ from tests.support import transcripts
 from tools.test_one import KINDS, main, named_tests, pytest_arguments
 
 ROOT = Path(__file__).parent.parent
-NAMES = [name.rpartition(".")[2] for name in registry.MODULES]
+COMMANDS = ROOT / "penstock/commands"
+DECLARES = re.compile(r"^@(command|batched|replayed)\(", re.MULTILINE)
+MODULES = [
+    ".".join(path.relative_to(COMMANDS).with_suffix("").parts)
+    for path in sorted(COMMANDS.rglob("*.py"))
+    if DECLARES.search(path.read_text())
+]
+NAMES = [name.rpartition(".")[2] for name in MODULES]
 
 
 def commands_of(module: str) -> set[str]:
@@ -32,7 +40,7 @@ def requests_in(topic: str) -> set[str]:
     return {"|".join(some) for two in words for some in (two, two[:1])}
 
 
-@pytest.mark.parametrize("module", registry.MODULES)
+@pytest.mark.parametrize("module", MODULES)
 def test_a_command_module_names_tests_that_exist(module: str) -> None:
     path = ROOT / "penstock/commands" / f"{module.replace('.', '/')}.py"
     found = named_tests(path)
@@ -43,7 +51,7 @@ def test_a_command_module_names_tests_that_exist(module: str) -> None:
     assert [name for kind, name in found if kind != "transcripts" and not (ROOT / f"tests/{name}.py").exists()] == []
 
 
-@pytest.mark.parametrize("module", registry.MODULES)
+@pytest.mark.parametrize("module", MODULES)
 def test_each_transcript_that_a_module_names_sends_a_command_of_it(module: str) -> None:
     path = ROOT / "penstock/commands" / f"{module.replace('.', '/')}.py"
     topics = [name for kind, name in named_tests(path) if kind == "transcripts"]

@@ -380,8 +380,7 @@ class Engine(Runner):
                 if self.conditions.bits & PAUSED and pausing.postpone(self.server, session, row, request):
                     self.only_data = False
                     return None, 1
-            queue = session.queue
-            if queue is None or row.transactional:
+            if session.queue is None or row.transactional:
                 return row, 0
         except ReplyError as refusal:
             if row is not None and row.name == "EXEC":
@@ -410,10 +409,8 @@ class Engine(Runner):
 
     def ran_late(self, ctx: Context, row: Row, request: list[bytes], began_us: int, refusal: ReplyError | None) -> None:
         usec = self.clock.monotonic_us() - began_us
-        if refusal is None:
-            self.statistics.ran(row, usec, None)
-        else:
-            self.statistics.ran(row, usec, refusal.text, refusal.is_counted)
+        text, is_counted = (None, False) if refusal is None else (refusal.text, refusal.is_counted)
+        self.statistics.ran(row, usec, text, is_counted)
         if usec >= self._slow.from_us:
             self._slow.note(ctx.session, ctx.now_us, row, request, usec)
         if self.clients.monitors and row.name == "EXEC":
