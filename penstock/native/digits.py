@@ -14,7 +14,7 @@ _DASH: Final = 45
 
 
 def number_at(text: bytes, at: i64, end: i64) -> tuple[i64, i64]:
-    """The number whose digits begin at an offset, and the offset behind them. (NONE, at) for none, or more than 18."""
+    """The number in the digits from an offset on, and the offset behind them. (NONE, at) for none, or more than 18."""
     start: i64 = at
     number: i64 = 0
     while at < end:
@@ -30,7 +30,7 @@ def number_at(text: bytes, at: i64, end: i64) -> tuple[i64, i64]:
 
 
 def integer_of(text: bytes) -> tuple[i64, bool]:
-    """The integer whose only text this is, of at most 18 digits, and whether it is one. O(bytes)."""
+    """The integer of at most 18 digits with this as its only text, and whether it is one. O(bytes)."""
     size: i64 = len(text)
     start: i64 = 0
     if size > 1 and text[0] == _DASH:
