@@ -76,14 +76,14 @@ class HiredisParser:
         last_at = kinds.rfind(_NEXT_REQUEST) + 2
         try:
             found = self._read(block, kinds, last_at if last_at > 1 else 0)
-        except (hiredis.ProtocolError, TypeError):  # the second: a map whose key is an array
+        except (hiredis.ProtocolError, TypeError):  # the second: a map with an array as its key
             found = None
         if not found:
             self._hiredis = hiredis.Reader(notEnoughData=_NOT_YET)  # it may keep unread bytes
         return found
 
     def _read(self, block: bytes, kinds: bytes, last_at: int) -> list[list[bytes]] | None:
-        """The requests of a block whose last request, whole or not, seems to begin at last_at."""
+        """The requests of a block; the last one, whole or not, seems to begin at last_at."""
         reader = self._hiredis
         replies: list[object] = []
         if last_at:

@@ -66,7 +66,7 @@ def cut_words(data: bytes, at: i64, end: i64, count: i64, words: list[bytes]) ->
 
 
 def size_of_word(data: bytes, at: i64, end: i64) -> i64:
-    """The size of the word whose header `$<size>` is at an offset; NONE if there is no whole ordinary word."""
+    """The size of the word with its header `$<size>` at an offset; NONE if there is no whole ordinary word."""
     size: i64 = number_at(data, at, end, _DOLLAR, _LARGEST_WORD)
     if size < 0:
         return NONE

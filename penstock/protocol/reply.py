@@ -115,7 +115,7 @@ def mapping(pairs: Sequence[tuple[bytes, bytes]], resp3: bool) -> bytes:
 
 
 def fields(pairs: Sequence[tuple[bytes, bytes]], resp3: bool) -> bytes:
-    """A map whose keys are given as bytes, not encoded: fields([(b"length", integer(3))], resp3)."""
+    """A map with keys given as bytes, not encoded: fields([(b"length", integer(3))], resp3)."""
     written = BytesWriter()
     written.write(map_header(len(pairs), resp3))
     for name, value in pairs:
