@@ -80,7 +80,7 @@ class Deadlines:
         return min([(float(self.times[name]), name) for name in names]) if first[1] in self._early else first
 
     def overdue(self, now_ms: int, max_count: int) -> list[bytes]:
-        """At most `max_count` names whose deadline has passed, the earliest deadline first.
+        """At most `max_count` names past their deadline, the earliest deadline first.
 
         O(max_count), and O(log n) for each name that was renewed. Where some were, there may be more than is returned.
         """
@@ -130,7 +130,7 @@ class Deadlines:
         assert list(self.order) == sorted((float(when_ms), name) for name, when_ms in placed.items())
 
     def _placed_before(self, now_ms: int, max_count: int) -> list[bytes]:
-        """The first names of the order, at most so many, whose place is before a time."""
+        """The first names of the order with a place before a time, at most so many."""
         return [name for when_ms, name in self.order.part(0, max_count) if when_ms < now_ms]
 
     def _leave(self, name: bytes, when_ms: int) -> None:

@@ -40,7 +40,7 @@ _value_of: Final = itemgetter(1)
 class KeyTable:
     """A mapping from keys to values. It may not be changed during an iteration.
 
-    objects: the keys whose values are objects. packed: how many strings are packed.
+    objects: the keys with objects as values. packed: how many strings are packed.
 
     Invariants: no key is in both; a packed string is `bytes`, of no subclass, and in the bucket of its key's hash;
     `_mask` is the lowest 2**n - 1 that is no less than the last bucket's index.

@@ -155,7 +155,7 @@ class Database:
         return self.expiries.drop(key)
 
     def overdue(self, now_ms: int, max_count: int) -> list[bytes]:
-        """At most `max_count` keys whose time of expiry has passed, the earliest first.
+        """At most `max_count` keys past their time of expiry, the earliest first.
 
         As Deadlines.overdue: there may be more.
         """

@@ -15,7 +15,7 @@ from penstock.native.build import IS_COMPILED
 if TYPE_CHECKING:
     from mypy_extensions import i64  # for mypyc; Python ignores it
 
-Pair: TypeAlias = tuple[float, bytes]  # a score or a time in unix ms, and whose it is: the sort key
+Pair: TypeAlias = tuple[float, bytes]  # a score or a time in unix ms, and what has it: the sort key
 
 MOST: Final = 1024  # pairs of a chunk; with more it is cut in two
 FEW: Final = MOST // 4  # with fewer it joins a neighbour

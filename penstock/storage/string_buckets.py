@@ -65,14 +65,14 @@ def key_size_of(head: i64) -> i64:
 
 
 def text_at(bucket: bytes, at: i64) -> bytes:
-    """The text of the string whose head is at a place."""
+    """The text of the string with its head at a place."""
     head: i64 = read_i64_le(bucket, at)
     start: i64 = at + HEAD + key_size_of(head)
     return bucket[start : at + size_of(head)]
 
 
 def with_string(bucket: bytes, hashed: i64, key: bytes, text: bytes, writer: BytesWriter) -> bytes:
-    """With one more, whose key must be new. O(bytes).
+    """With one more; its key must be new. O(bytes).
 
     writer: any; what it has is lost. To make one takes as long as all the rest.
     """
@@ -88,19 +88,19 @@ def with_string(bucket: bytes, hashed: i64, key: bytes, text: bytes, writer: Byt
 
 
 def with_text(bucket: bytes, at: i64, key: bytes, text: bytes) -> bytes:
-    """With another text of the key whose head is at a place. O(bytes)."""
+    """With another text of the key with its head at a place. O(bytes)."""
     stop: i64 = at + size_of(read_i64_le(bucket, at))
     return b"%b%b%b%b%b" % (bucket[: at + _TEXT_LENGTH_AT], _LENGTHS[len(text)], key, text, bucket[stop:])
 
 
 def without(bucket: bytes, at: i64) -> bytes:
-    """Without the string whose head is at a place. O(bytes)."""
+    """Without the string with its head at a place. O(bytes)."""
     stop: i64 = at + size_of(read_i64_le(bucket, at))
     return bucket[:at] + bucket[stop:]
 
 
 def divided(bucket: bytes, mask: i64, index: i64) -> tuple[bytes, bytes]:
-    """The strings whose hashes do not have certain lower bits, and those whose hashes do. O(bytes)."""
+    """The strings with hashes that do not have certain lower bits, and those with hashes that do. O(bytes)."""
     kept: list[bytes] = []
     moved: list[bytes] = []
     at: i64 = 0

@@ -57,8 +57,8 @@ class GroupSettings:
 class GroupPolicy:
     """A group has this while a policy is set for it, or while some of its released entries are held.
 
-    Invariants: `ready` has the released entries whose moment is known, and for each when it is ready and a serial in
-    order of release; `order` has exactly the cells (ready_ms, serial, id). An entry whose moment is to come is *held*.
+    Invariants: `ready` has the released entries with a known moment, and for each when it is ready and a serial in
+    order of release; `order` has exactly the cells (ready_ms, serial, id). An entry with a moment to come is *held*.
     Owned entries delivered up to `examined_ms` were looked at after their leases ended; those in id order (see
     streams/delivery_order.py) have ids below `examined_id`. So were later ones up to `last_examined`, which was
     delivered at `last_examined_ms`, while it stands where it stood. Holds up to `examined_holds_ms` were, too.

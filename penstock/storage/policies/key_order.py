@@ -10,7 +10,7 @@ class KeyOrder:
 
     Invariants: `values` has every pending entry that was noted, None for one without the field; `by_value` has the
     others, ascending, some of which may be deleted from the stream. waiting: entries that `>` passed over because their
-    value was taken, and that wait for it. freed: values whose first entry is gone, to be looked at after the
+    value was taken, and that wait for it. freed: values without their first entry, to be looked at after the
     command, in the order in which they last lost one. deleted_below: deleted pending entries below this id were looked
     at.
 

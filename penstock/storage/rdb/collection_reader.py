@@ -156,7 +156,7 @@ def _with_times(source: Source, words: list[bytes], times: list[int], no_time: i
 
 
 def timed_hash(source: Source) -> Hash:
-    """A hash table whose times are told by their distance to the earliest (Redis 7.4)."""
+    """A hash table with times given by their distance to the earliest (Redis 7.4)."""
     earliest_ms = source.signed(8)
     words: list[bytes] = []
     times: list[int] = []
@@ -177,7 +177,7 @@ def timed_hash_pre_ga(source: Source) -> Hash:
 
 
 def timed_hash_of_valkey(source: Source) -> Hash:
-    """Each field's time stands behind its value (Valkey 9, whose HPEXPIREAT takes any time)."""
+    """Each field's time stands behind its value (Valkey 9: its HPEXPIREAT takes any time)."""
     words: list[bytes] = []
     times: list[int] = []
     for _ in range(source.count(10)):

@@ -11,7 +11,7 @@ _MODEL: Final = anycrc.Model("CRC64-REDIS")
 
 
 def checksum(text: bytes, before: int = 0) -> int:
-    """The checksum of bytes that follow others, whose checksum is `before`.
+    """The checksum of bytes that follow others with the checksum `before`.
 
     >>> hex(checksum(b"123456789")), hex(checksum(b"6789", checksum(b"12345")))
     ('0xe9c6d914c4b8d9ca', '0xe9c6d914c4b8d9ca')

@@ -14,7 +14,7 @@ from penstock.storage.rdb.value_writer import ValueWriter
 
 VERSION_BYTES: Final = 2  # little-endian
 FOOTER_BYTES: Final = VERSION_BYTES + CHECKSUM_BYTES
-PIECE_BYTES: Final = 1 << 18  # whose checksum is made at a time
+PIECE_BYTES: Final = 1 << 18  # that one call makes the checksum of
 
 
 class WrongFooter(BadRdb):
@@ -45,7 +45,7 @@ def payload_of(value: Value, writer: ValueWriter) -> bytes:
 
 
 def version_of(payload: bytes) -> int:
-    """The RDB version of a payload whose footer is right: WrongFooter otherwise.
+    """The RDB version of a payload with a right footer: WrongFooter otherwise.
 
     A checksum of zeros says that none was computed, and is right (Redis 8.6.3).
     """

@@ -110,7 +110,7 @@ def back_length(length: int) -> bytes:
 
 
 def integer_of(text: bytes) -> int | None:
-    """The 64-bit integer whose canonical text this is, or None.
+    """The 64-bit integer with this canonical text, or None.
 
     >>> integer_of(b"-12"), integer_of(b"012"), integer_of(b"-0"), integer_of(b"9223372036854775808")
     (-12, None, None, None)

@@ -48,7 +48,7 @@ def ziplist(blob: bytes) -> list[bytes]:
 
 
 def _ziplist_value(blob: bytes, at: int) -> tuple[int, bytes]:
-    """Where the entry ends whose encoding stands at a place, and its text; what is cut off ends behind the blob."""
+    """Where the entry with its encoding at a place ends, and its text; what is cut off ends behind the blob."""
     first = blob[at]
     if first < 0x40:
         stop = at + 1 + first

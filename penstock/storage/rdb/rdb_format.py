@@ -96,7 +96,7 @@ MODULE_STRING: Final = 5
 
 
 def module_name(module_id: int) -> str:
-    """The nine letters of a module type's 64-bit id, whose low ten bits are the encoding's version.
+    """The nine letters of a module type's 64-bit id; its low ten bits are the encoding's version.
 
     >>> module_name(0xBDE72DA2BB1EB400)
     'vectorset'

@@ -23,7 +23,7 @@ END: Final = 5
 class RdbReader:
     """One reading. `step` until it answers END; what it met stands in the fields until the next step.
 
-    expires_ms: the key's time of expiry in unix ms, or NOT_GIVEN. left_out: names of modules whose data was passed.
+    expires_ms: the key's time of expiry in unix ms, or NOT_GIVEN. left_out: names of modules with data that was passed.
     corrections: what was wrong in the key's value, and was put right; `corrected` has the sentence.
     BadRdb says what is wrong, in which key, at which byte. Cost: O(size of the file), one step a key, or a node.
     """

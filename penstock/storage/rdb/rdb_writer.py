@@ -17,7 +17,7 @@ def version_for(keyspace: Keyspace, wanted: int, field_times: bool = True) -> in
 
 
 class RdbWriter:
-    """One writing. `keys` were written so far; those whose time has passed are left out."""
+    """One writing. `keys` were written so far; those past their time are left out."""
 
     __slots__ = ("_aux", "_keyspace", "_now_ms", "_sums", "_values", "keys")
 

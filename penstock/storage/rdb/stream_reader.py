@@ -1,10 +1,10 @@
 """A stream as RDB keeps it (types 15, 19, 21, 26 and 27): nodes, counters, groups, producers.
 
 A node is a listpack: a master entry (counts and the first entry's field names), then each entry with its distance to
-the node's id. The groups come behind all nodes; pending entries may be of ids whose entry is gone, so that the stream
+the node's id. The groups come behind all nodes; pending entries may be of ids without an entry, so that the stream
 is put together when everything has been read (storage/streams/stream_builder.py).
 
-Redis 8.6.3 and Valkey 9.1.2 write nodes whose entries are all deleted (XDEL of a node's last entry, XTRIM MINID), and
+Redis 8.6.3 and Valkey 9.1.2 write nodes with only deleted entries (XDEL of a node's last entry, XTRIM MINID), and
 Redis wrote lengths that are not the number of entries (public files of 5.0 to 7.0). Such counters are corrected, and
 the source's `corrections` say so. tests/storage/rdb_refusals.py has each refusal with the answers of both servers.
 """
@@ -333,7 +333,7 @@ class StreamReader:
         return group
 
     def _read_pending(self, group: LoadedGroup, count: int) -> None:
-        """So many pending entries: at once those whose counts take one byte, and the next one by itself."""
+        """So many pending entries: at once those with counts of one byte, and the next one by itself."""
         source = self._source
         while count:
             many = min(count, PENDING_AT_ONCE, source.left() // _PENDING.size)

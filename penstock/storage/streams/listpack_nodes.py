@@ -136,7 +136,7 @@ class Node:
         """Add as many of the entries [start, stop) of `run` as certainly fit; returns how many.
 
         Their ids are consecutive from this one on. Stops before the first entry for which only `has_room` can decide,
-        or whose sequence number takes another size; the caller adds that one by `add`. O(1) while all are known to fit
+        or one with a sequence number of another size; the caller adds that one by `add`. O(1) while all are known to fit
         by the largest size in the run, else O(entries added); compiled O(words added).
         """
         first_ms, first_seq = ms, seq
@@ -315,7 +315,7 @@ class SameFieldEntries:
 def add_to_nodes(
     nodes: list[Node], ms: int, seq: int, run: SameFieldEntries, start: int, stop: int, limits: StreamLimits
 ) -> None:
-    """Add the entries [start, stop) of `run`, whose ids are consecutive from this one on, to a stream's last nodes.
+    """Add the entries [start, stop) of `run`, with consecutive ids from this one on, to a stream's last nodes.
 
     O(entries).
     """
@@ -333,7 +333,7 @@ def add_to_nodes(
 
 
 def same_field_entries(run: list[list[bytes]], first: int) -> SameFieldEntries | None:
-    """The entries whose fields and values, in turn, are the words from `first` on; None if their field names differ.
+    """The entries with the words from `first` on as fields and values, in turn; None if their field names differ.
 
     O(words).
     """

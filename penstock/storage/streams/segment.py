@@ -36,7 +36,7 @@ SegmentRun: TypeAlias = "tuple[Segment, int, int]"  # the live slots [start, sto
 
 
 class Segment:
-    """Up to MOST_SLOTS entries, ascending by id, each in a slot whose number never changes.
+    """Up to MOST_SLOTS entries, ascending by id, each in a slot with a number that never changes.
 
     An open segment (the stream's last) has its entries one by one in `parts`. A sealed one has one `blob`: the entry of
     slot i is blob[offsets[i]:offsets[i + 1]]. One that is compressed has both only after it was read, for a while, and
@@ -125,7 +125,7 @@ class Segment:
         return self.ms[-1] << 64 | self.seq[-1]
 
     def lower_bound(self, entry_id: StreamId) -> int:
-        """The first slot whose id is at least `entry_id`; len(self) if there is none. O(log slots)."""
+        """The first slot with an id of at least `entry_id`; len(self) if there is none. O(log slots)."""
         return self._lower_bound(entry_id >> 64, entry_id & HALF)
 
     def _lower_bound(self, ms: int, seq: int) -> int:
@@ -158,7 +158,7 @@ class Segment:
     # -- entries ----------------------------------------------------------------------------------------------------
 
     def append(self, ms: int, seq: int, entry: bytes) -> None:
-        """Add one entry, whose id must be above all others. The segment must not be sealed. Amortized O(1)."""
+        """Add one entry; its id must be above all others. The segment must not be sealed. Amortized O(1)."""
         append_both(self.ms, self.seq, ms, seq)
         self.parts.append(entry)
         self.size += len(entry)

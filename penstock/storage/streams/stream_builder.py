@@ -1,6 +1,6 @@
 """A stream put together from what a snapshot holds: live entries in order, nodes, groups with their pending entries.
 
-Pending entries may be of ids whose entry is gone. Segments are made when all of those are known: such an id gets a
+Pending entries may be of ids without an entry. Segments are made when all of those are known: such an id gets a
 slot, marked deleted, among the slots of the live ones.
 """
 

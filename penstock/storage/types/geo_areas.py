@@ -33,7 +33,7 @@ NEIGHBOURS: Final = (  # columns to the east, rows to the north, in the order of
 
 
 class Area:
-    """A circle, or a box whose sides run along meridians and parallels.
+    """A circle, or a box with sides along meridians and parallels.
 
     radius_m: of the circle; of a box, the half of its diagonal. half_width_m, half_height_m: the radius twice, for a
     circle.

@@ -1,6 +1,6 @@
 """Hashes: fields and their values. A field may have a time of expiry.
 
-A small hash whose fields were all set by one request, or read from a file, is packed: it has the table of its names
+A small hash with fields that were all set by one request, or read from a file, is packed: it has the table of its names
 from field_names.py, which other hashes share, and its values in one bytes object (list_nodes.py). That takes a third
 of a dict's memory. The first request that sets or removes a field makes it a dict for good: to set a field in the
 packed form costs several times as much.
@@ -78,7 +78,7 @@ class Hash(collection.Collection):
     # -- changing ---------------------------------------------------------------------------------------------------
 
     def put(self, field: bytes, value: bytes) -> bool:
-        """Set a field, whose time of expiry stays; returns whether it is new.
+        """Set a field, and leave its time of expiry; returns whether it is new.
 
         O(1); O(log n) for a new one during a scan, O(n) for the first change of a packed hash.
         """
@@ -233,7 +233,7 @@ class Hash(collection.Collection):
         return NEVER if self.due is None else self.due.first_ms()
 
     def overdue(self, now_ms: int, max_count: int) -> list[bytes]:
-        """At most `max_count` fields whose time of expiry has passed, the earliest first. O(max_count)."""
+        """At most `max_count` fields past their time of expiry, the earliest first. O(max_count)."""
         return [] if self.due is None else self.due.overdue(now_ms, max_count)
 
     def in_order(self) -> HashOrder:

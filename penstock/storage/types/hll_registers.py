@@ -45,7 +45,7 @@ def unpacked(packed: bytes) -> bytes:
 
 
 def register_at(value: bytes, index: i64) -> int:
-    """A register of a value whose packed registers begin at byte HEADER.  O(1)."""
+    """A register of a value with packed registers from byte HEADER on.  O(1)."""
     bit: i64 = 6 * index
     place: i64 = HEADER + (bit >> 3)
     shift: i64 = bit & 7
@@ -78,7 +78,7 @@ def largest(one: bytes, other: bytes) -> bytes:
     """
     a, b = int.from_bytes(one, "little"), int.from_bytes(other, "little")
     keeps_a = (((a | _HIGHEST_BITS) - b) & _HIGHEST_BITS) >> 7
-    mask = (keeps_a << 8) - keeps_a  # 255 in each byte whose bit was kept
+    mask = (keeps_a << 8) - keeps_a  # 255 in each byte with a kept bit
     return (b ^ ((a ^ b) & mask)).to_bytes(REGISTERS, "little")
 
 

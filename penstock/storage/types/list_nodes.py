@@ -20,7 +20,7 @@ ListNode: TypeAlias = bytes | list[bytes]
 
 
 def node_of(items: list[bytes]) -> ListNode:
-    """A node of items, whose list it may take over. O(bytes)."""
+    """A node of items; it may take over their list. O(bytes)."""
     packed = BytesWriter()
     packed.append(len(items))
     for item in items:

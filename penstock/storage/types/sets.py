@@ -1,4 +1,4 @@
-"""Sets: members whose order means nothing, and is yet the same whenever it is told.
+"""Sets: members in an order that means nothing, and is yet the same whenever it is shown.
 
 A small one is packed into one bytes object (packed_members.py). Once it has too many members or a long one, it has a
 table of them (member_table.py), for good.
@@ -40,7 +40,7 @@ class SetLimits:
         self.is_integer = is_integer
 
     def form_for(self, first: bytes, count: int) -> Form:
-        """The form in which a set begins whose first member this is, of so many that are to be added."""
+        """The form in which a set with this first member begins, of so many that are to be added."""
         if self.is_integer(first) and count <= self.integers:
             return Form.INTSET
         return Form.LISTPACK if count <= self.members else Form.HASHTABLE

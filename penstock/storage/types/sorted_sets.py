@@ -185,7 +185,7 @@ class SortedSet(Collection):
         return packed_pairs.index_of(self._few, member) if self._many is None else self._many.rank(member)
 
     def score_range(self, low: ScoreBound, high: ScoreBound) -> tuple[int, int]:
-        """The indexes [start, stop) of the members whose scores are between two bounds. O(log n)."""
+        """The indexes [start, stop) of the members with scores between two bounds. O(log n)."""
         if self._many is not None:
             return self._many.score_range(low, high)
         start = packed_pairs.index_for(self._few, low.score, after=low.excludes)

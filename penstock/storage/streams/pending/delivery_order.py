@@ -5,7 +5,7 @@ arrival. Most entries need no queue: as long as the clock does not step back, th
 time order if they are read by id. They stay in place (IN_ID_ORDER). Other entries are in one of three queues:
 
 * `nack_zone`: released entries, in order of release;
-* `recent`: entries whose new delivery time is not below the last one queued, in order of arrival. It has columns, so
+* `recent`: entries with a new delivery time not below the last one queued, in order of arrival. It has columns, so
   that reading a history of a hundred entries again takes a few slices;
 * `out_of_order`: the others, sorted by time: the client set IDLE or TIME, or the clock stepped back.
 
@@ -49,7 +49,7 @@ NO_TIME: Final = -1  # below every time: nothing was queued yet
 class ArrivalQueue:
     """A queue of ids and times in order of arrival. The cell with serial s is at index s - base.
 
-    `stale` counts the cells whose slots have another place by now. No cell before the index `claimable_from` can be
+    `stale` counts the cells of slots that have another place by now. No cell before the index `claimable_from` can be
     claimed.
     """
 

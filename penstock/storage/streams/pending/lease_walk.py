@@ -17,7 +17,7 @@ from penstock.storage.streams.pending.pending_block import FIRST_NUMBER, IN_ID_O
 Cell: TypeAlias = tuple[int, int, int]  # where an entry stands: time, rank of the source, position there
 TimedSlot: TypeAlias = tuple[int, int, int, PendingBlock, int]  # a cell; then block, slot
 
-BY_ID: Final = 0  # the rank of entries in id order, whose positions are ids
+BY_ID: Final = 0  # the rank of entries in id order; their positions are ids
 RECENT: Final = 1
 OTHERS: Final = 2  # out of order, and deleted pending entries of that kind
 LAST_POSITION: Final = 2**200

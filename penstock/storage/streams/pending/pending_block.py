@@ -72,7 +72,7 @@ class PendingBlock:
         return text_of(self.segment.ms[slot], self.segment.seq[slot])
 
     def slot_from(self, entry_id: StreamId) -> int:
-        """The segment's first slot whose id is at least `entry_id`; its length if there is none. O(log slots)."""
+        """The segment's first slot with an id of at least `entry_id`; its length if there is none. O(log slots)."""
         return self.segment.lower_bound(entry_id) if entry_id and self.first_id < entry_id else 0
 
     def place(self, slot: int) -> int:

@@ -96,7 +96,7 @@ class OrderedPairs:
         return self.order.below(self.scores[member], member)
 
     def score_range(self, low: ScoreBound, high: ScoreBound) -> tuple[int, int]:
-        """The indexes [start, stop) of the members whose scores are between two bounds. O(log n)."""
+        """The indexes [start, stop) of the members with scores between two bounds. O(log n)."""
         start = self._index_after(low.score) if low.excludes else self._index_from(low.score)
         stop = self._index_from(high.score) if high.excludes else self._index_after(high.score)
         return start, max(start, stop)

@@ -104,7 +104,7 @@ def index_for(pairs: bytes, score: float, after: bool) -> int:
 
 
 def with_pair(pairs: bytes, score: float, member: bytes, start: i64 = 0) -> bytes:
-    """With one more, whose member must be new and short. All pairs before the place `start` are below it. O(bytes)."""
+    """With one more; its member must be new and short. All pairs before the place `start` are below it. O(bytes)."""
     at: i64 = place_for(pairs, score, member, start)
     writer = BytesWriter()
     writer.write(pairs[:at])

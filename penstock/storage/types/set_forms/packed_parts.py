@@ -1,6 +1,6 @@
 """Short texts packed into one bytes object: the members of a small set, the pairs of a small sorted set.
 
-They lie one behind the other. Each has a head, whose last byte is the length of the text, and then the text. A place is
+They lie one behind the other. Each has a head, its last byte the length of the text, and then the text. A place is
 where a head starts, in bytes: it is found by a walk from the start, so there may be few texts only.
 
 >>> packed = b"\\1a\\2bb\\1c"
