@@ -19,7 +19,7 @@ from penstock.storage.types.large_strings import LargeString
 if TYPE_CHECKING:
     from penstock.engine.server_state import ServerState
 
-BLOCKED: Final = b"(nothing yet)"  # returned by a handler whose session was blocked; compared by identity
+BLOCKED: Final = b"(nothing yet)"  # returned by a handler that blocked its session; compared by identity
 
 
 class Context:
@@ -189,7 +189,7 @@ class Context:
         return value
 
     def expire(self, key: bytes) -> bool:
-        """Remove a key whose time has passed; False where it must stay for now (a pause, a replica).
+        """Remove a key past its time; False where it must stay for now (a pause, a replica).
 
         Logged as `DEL key` (Redis 8.6.3).
         """
@@ -201,7 +201,7 @@ class Context:
         return True
 
     def expire_overdue(self, most: int) -> int:
-        """Remove at most so many keys whose time has passed, as `expire` does, each logged as a unit of its own.
+        """Remove at most so many keys past their time, as `expire` does, each logged as a unit of its own.
 
         Not while they must stay. How many; there may be more. O(most), O(most * log n) with a scan.
         """

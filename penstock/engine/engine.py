@@ -149,7 +149,7 @@ class Engine(Runner):
             clock_following.follow(self.server)
         until_us = began_us + most_us
         last = len(batches) - 1
-        sent = len(replies)  # replies whose bytes are counted
+        sent = len(replies)  # replies with their bytes counted
         for place, batch in enumerate(batches):
             at, together = 0, batch.count > 1
             while at < batch.count:
@@ -209,7 +209,7 @@ class Engine(Runner):
         elif not self.only_data and len(replies) > first and not replies[-1]:
             replies.pop()  # a request that has no reply: CLIENT REPLY SKIP, a second MONITOR
         self.changed = effects.units != units
-        # A reader whose key had expired reports no change: the key is overdue wherever the log is loaded.
+        # A reader of an expired key reports no change: the key is overdue wherever the log is loaded.
         if self.changed and (row is None or row.write or "readonly" not in row.flags):
             for reply_at in range(first, len(replies)):
                 logged.append(reply_at)

@@ -27,7 +27,7 @@ def remove_if_empty(ctx: Context, key: bytes, found: Hash) -> bool:
 
 
 def expire_fields(ctx: Context, key: bytes, found: Hash, most: int) -> int:
-    """Remove at most `most` fields whose time has passed, and publish it; how many there were."""
+    """Remove at most `most` fields past their time, and publish it; how many there were."""
     overdue = found.overdue(ctx.now_ms, most)
     found.remove(overdue)
     for start in range(0, len(overdue), FIELDS_A_LINE):

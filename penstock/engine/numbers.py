@@ -304,7 +304,7 @@ def long_double_difference(one: LongDouble, other: LongDouble) -> LongDouble | N
 
 def _int_of_many(digits: bytes) -> int:
     """The number that more digits make than `int` reads."""
-    from decimal import Decimal  # imported late: hardly anybody sends so many
+    from decimal import Decimal  # imported late: hardly any client sends so many
 
     return int(Decimal(digits.decode()))
 

@@ -62,7 +62,7 @@ class Kept:
 class Session:
     """One client's state, whatever carries its bytes. The server fills in what only it can know.
 
-    A session whose `blocked` is set waits for its reply: no further request of it may be handled.
+    A session with `blocked` set waits for its reply: no further request of it may be handled.
     """
 
     __slots__ = (
@@ -132,7 +132,7 @@ class Session:
         self.state = 0  # bits of state.py: why a request may not simply be run
         self._authenticated = True
         self.privileged = False  # the log's replay: no replies, looser checks (Redis 8.6.3)
-        self.asks_for: Session | None = None  # of a script's session: whose script it is
+        self.asks_for: Session | None = None  # of a script's session: the one that asked for the script
         self.resp = 2
         self.db_index = 0
         # transactions
@@ -313,4 +313,4 @@ class Session:
 
 
 NOWHERE: Final = Endpoints("", "")
-NO_CLIENT: Final = Session(0)  # in whose name the engine itself acts: expiry
+NO_CLIENT: Final = Session(0)  # in the name of this one the engine itself acts: expiry

@@ -1,7 +1,7 @@
 """The digits in which a double is written: as few as give it back when read, by Grisu2.
 
 Redis writes doubles by Grisu2 (Florian Loitsch, "Printing Floating-Point Numbers Quickly and Accurately with
-Integers", 2010): 64-bit arithmetic, whose error is allowed for. About one double in five hundred therefore gets a
+Integers", 2010): 64-bit arithmetic, with its error allowed for. About one double in five hundred therefore gets a
 digit more than it needs, or another last digit than Python's repr gives it. Here each step has the same error.
 
 Compiled, numbers of 64 bits are machine words, and a product is made of three parts of each. What does not fit, as
@@ -95,7 +95,7 @@ def digits_by_numbers(number: float) -> tuple[int, int]:
 
 
 def _fitting_power(exponent: int) -> tuple[int, int, int]:
-    """A power of ten, f, e and its decimal exponent, whose product with f * 2^exponent has few enough bits."""
+    """A power of ten, f, e and its decimal exponent; its product with f * 2^exponent has few enough bits."""
     guess = int(-(exponent + len(_POWERS)) / BITS_A_DIGIT)
     at = (guess - LOWEST) // STEP
     while True:

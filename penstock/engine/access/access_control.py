@@ -48,7 +48,7 @@ class Sessions:
         raise NotImplementedError
 
     def close(self, session: Session) -> None:
-        """Close a connection; the one whose request is being run, when its reply has been sent."""
+        """Close a connection; the one that sent the request being run, when its reply has been sent."""
         raise NotImplementedError
 
     def is_in_exec(self, session: Session) -> bool:

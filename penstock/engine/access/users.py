@@ -27,7 +27,7 @@ class User:
     `open_to_all` (nopass) and `hashes` exclude each other. Without either, no client can log in. selectors: the root
     selector, then those in parentheses; none for the user of the server's own sessions, which is not restricted.
     is_restricted: some request could be refused. `_anyhow`: names of the rows that are allowed whatever their
-    arguments are. `_known`: requests that are allowed, of rows whose keys must be looked for (XREADGROUP), by their
+    arguments are. `_known`: requests that are allowed, of rows with keys that must be looked for (XREADGROUP), by their
     words; `_last` is the one that was asked for last. A worker repeats such a request all day.
     """
 

@@ -40,7 +40,7 @@ def reload(server: ServerState, now_ms: int) -> None:
 
 
 def _with_kept_forms(db: Database) -> list[bytes]:
-    """Keys of sets and hashes whose form is in Redis's file, and not in the lines. O(keys)."""
+    """Keys of sets and hashes with a form that is in Redis's file, and not in the lines. O(keys)."""
     return [
         key
         for key, value in db.values.items()

@@ -38,7 +38,7 @@ class Tail:
 
 
 class Replay:
-    """One loading of a log into an engine, whose `loading` is set meanwhile and whose effects go nowhere.
+    """One loading of a log into an engine. Meanwhile its `loading` is set and its effects go nowhere.
 
     `report` takes lines for a person. The other sessions of the engine may be answered between two blocks.
     """
@@ -68,7 +68,7 @@ class Replay:
         self._ctx.waits = False
         self._unit: list[list[bytes]] | None = None  # lines since MULTI, annotations (no words) too
         self._multi_at: Place = (0, 0)
-        self._disk: Disk | None = None  # whose file is being read; None where the lines are not a file's
+        self._disk: Disk | None = None  # of the file that is being read; None where the lines are not a file's
         self._path = ""
         self.report = report
         self.applied = 0  # requests

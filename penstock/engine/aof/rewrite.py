@@ -1,9 +1,8 @@
 """A fresh base for the log: the shortest requests that give the keyspace as it is.
 
-A real Redis loads what is written here. A pending entry whose entry is gone (a *deleted pending entry*) needs its id
-in the stream
-while it is claimed: a placeholder is added in its place, and taken away by a trim or a deletion afterwards. So does
-an idempotent id whose entry is gone.
+A real Redis loads what is written here. A pending entry without an entry (a *deleted pending entry*) needs its id in
+the stream while it is claimed: a placeholder is added in its place, and taken away by a trim or a deletion afterwards.
+So does an idempotent id without an entry.
 """
 
 from collections.abc import Iterator
@@ -37,7 +36,7 @@ def base_lines(
     written_in: AofCompat | None = None,
     progress: Progress | None = None,
 ) -> Iterator[bytes]:
-    """The base as chunks of whole requests, in words that the settings allow. A key whose time has passed is left out.
+    """The base as chunks of whole requests, in words that the settings allow. A key past its time is left out.
 
     `progress` counts what is done meanwhile.
     """

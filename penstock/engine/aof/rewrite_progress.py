@@ -46,7 +46,7 @@ class Progress:
 
 
 def unpacked(report: bytes) -> Progress:
-    """The progress whose `packed` these bytes are."""
+    """The progress that `packed` made these bytes of."""
     progress = Progress()
     numbers: tuple[int, int, int, int, int, int] = _LAYOUT.unpack(report)
     progress.keys, progress.keys_total, progress.steps, progress.steps_total = numbers[:4]

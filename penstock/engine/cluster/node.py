@@ -42,7 +42,7 @@ class Node:
         return SLOTS - self.owned.count(NOT_OWNED)
 
     def shown(self, keys: list[bytes]) -> list[bytes]:
-        """The keys whose slots are owned: KEYS, SCAN and RANDOMKEY show no others (Redis 8.6.3).  O(keys)."""
+        """The keys in slots that are owned: KEYS, SCAN and RANDOMKEY show no others (Redis 8.6.3).  O(keys)."""
         if NOT_OWNED not in self.owned:
             return keys
         return [key for key in keys if self.owned[slot_of(key)] != NOT_OWNED]

@@ -1,7 +1,7 @@
 """The matcher of long glob patterns, in time and memory that no pattern can blow up.
 
 A regular expression costs microseconds and hundreds of bytes for each byte of the pattern. Here the pattern is read
-piece by piece, no further than the texts are long, and a piece behind a `*` is searched for with one long number whose
+piece by piece, no further than the texts are long, and a piece behind a `*` is searched for with one long number: its
 bits say how much of it fits (Baeza-Yates and Gonnet, "A New Approach to Text Searching", 1992). The regular expression
 of globs.py and a naive matcher are its oracles in tests/commands/test_globs.py.
 """

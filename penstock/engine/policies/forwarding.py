@@ -18,7 +18,7 @@ from penstock.storage.streams.ids import StreamId
 from penstock.storage.streams.segment import count_of
 from penstock.storage.streams.stream import Stream
 
-SLICE: Final = 5000  # entries whose moments are read at a time
+SLICE: Final = 5000  # entries with moments that are read at a time
 RETRY_MS: Final = 1000  # a target that cannot take entries is tried again
 
 

@@ -13,7 +13,7 @@ LOOKED_AT_EVERY_MS: Final = 1000  # a consumer that would be removed but for its
 
 
 def reap(ctx: Context, key: bytes, group: Group, policy: GroupPolicy) -> int:
-    """Remove the consumers whose time has come; returns when to look again, NEVER without REAP. O(consumers)."""
+    """Remove the consumers that are due; returns when to look again, NEVER without REAP. O(consumers)."""
     reap_ms = policy.settings.reap_ms
     if reap_ms == NONE:
         return NEVER

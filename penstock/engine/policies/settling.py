@@ -37,7 +37,7 @@ def drop_unused(ctx: Context, key: bytes, stream: Stream) -> None:
 
 
 def settle(ctx: Context, key: bytes, stream: Stream, most_trimmed: int = retention.SLICE) -> None:
-    """Apply the policies of a stream that changed, or whose moment has come. A tick trims less at a time."""
+    """Apply the policies of a stream that changed, or is due. A tick trims less at a time."""
     policies = stream.policies
     if policies is None or not leases.are_kept(ctx):
         return

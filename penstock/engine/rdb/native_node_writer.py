@@ -104,7 +104,7 @@ def _add_names(out: BytesWriter, entries: bytes) -> list[bytes]:
 
 
 def _add_values(out: BytesWriter, entries: bytes, at: i64, pieces: list[bytes]) -> i64:
-    """The values of an entry, whose id ends at an offset; the offset behind it, or -1 if its fields differ."""
+    """The values of an entry with an id that ends at an offset; the offset behind it, or -1 if its fields differ."""
     for piece in pieces:
         stop: i64 = at + len(piece)
         if stop > len(entries) or not is_at(piece, entries, at):
@@ -173,7 +173,7 @@ def _add_integer(out: BytesWriter, number: i64) -> None:
 
 
 def _add_element(out: BytesWriter, text: bytes, start: i64, stop: i64) -> None:
-    """An element that is a text, or the integer whose text this is."""
+    """An element that is a text, or the integer with this text."""
     size: i64 = stop - start
     if size < 64:
         if size:
@@ -213,7 +213,7 @@ _NOT_SHORT: Final = -(1 << 62)
 
 
 def _integer(text: bytes, at: i64, stop: i64) -> i64:
-    """The integer of at most 18 bytes whose canonical text this is, or _NOT_SHORT."""
+    """The integer with this canonical text of at most 18 bytes, or _NOT_SHORT."""
     if stop - at > 18:
         return _NOT_SHORT
     byte: i64 = text[at]

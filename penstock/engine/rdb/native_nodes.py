@@ -494,7 +494,7 @@ def _digits(number: i64) -> i64:
 
 
 def _digits_text(number: i64, digits: i64) -> i64:
-    """The last digits of a number, at most eight, as the little-endian number whose bytes they are."""
+    """The last digits of a number, at most eight, as a little-endian number of these bytes."""
     text: i64 = 0
     while digits > 0:
         rest: i64 = number // 10

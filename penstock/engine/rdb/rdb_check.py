@@ -21,7 +21,7 @@ class RdbFindings:
     """What a file holds.
 
     counts: keys by type. end: bytes up to which it was read, its checksum included. problem: what is wrong, in words.
-    left_out: names of modules whose data a start leaves out. corrected: what it puts right in keys, the first ones.
+    left_out: names of modules with data that a start leaves out. corrected: what it puts right in keys, the first ones.
     """
 
     __slots__ = (

@@ -70,7 +70,7 @@ def _writing(
 
 
 def note_of(header: bytes, settings: Settings) -> str:
-    """A line for a person where a file, of whose header this is, is of a later version than was asked for; else ""."""
+    """A line for a person where the file with this header is of a later version than was asked for; else ""."""
     version, wanted = int(header[len(rdb_format.MAGIC) :]), settings.text("rdb-compat-version")
     if version <= rdb_format.OF_REDIS[wanted]:
         return ""

@@ -1,4 +1,4 @@
-"""The end of the replication stream, kept for replicas whose link was cut."""
+"""The end of the replication stream, kept for replicas with a cut link."""
 
 from collections import deque
 

@@ -75,7 +75,7 @@ class Replication:
     """One server's part in replication.
 
     id: the history that the data belong to; second_id: the one before, up to `second_offset` the same.
-    replicas: those whose PSYNC or SYNC has come. stream: None until the first of them. arrivals: whose PSYNC or SYNC
+    replicas: those that sent PSYNC or SYNC. stream: None until the first of them. arrivals: their PSYNC or SYNC
     the server has still to answer. wants_acks: replicas are to be asked how far they are (WAIT).
     """
 
@@ -125,7 +125,7 @@ class Replication:
 
     @property
     def kept_bytes(self) -> int:
-        """Of the stream, for replicas whose link was cut."""
+        """Of the stream, for replicas with a cut link."""
         return 0 if self.stream is None else self.stream.backlog.end - self.stream.backlog.start
 
     def open_stream(self) -> Stream:

@@ -34,7 +34,7 @@ class OwnRequests:
     """How a script's requests are run: in a context of the script's own (script_requests.py)."""
 
     def begin(self, session: Session, now_us: int) -> None:
-        """A script begins, whose requests run in a session."""
+        """A script begins; its requests run in a session."""
         raise NotImplementedError
 
     def now_us(self) -> int:

@@ -20,7 +20,7 @@ TOKEN: Final = re.compile(
 NUMBER: Final = re.compile(rb"(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|0[xX][0-9a-fA-F]+(?:[pP][0-9]+)?")
 ESCAPE: Final = re.compile(rb"\\([^abfnrtv\\\"'\r\n0-9])")
 ESCAPES: Final = re.compile(rb"\\([\s\S])")
-# A text whose words and numbers Lua 5.1 reads as LuaJIT does, in one pass of C.
+# A text with words and numbers that Lua 5.1 reads as LuaJIT does, in one pass of C.
 PLAIN: Final = re.compile(
     rb"(?:[ \t\r\n\f\v]++|--(?!\[=*\[)[^\r\n]*+|[A-Za-z_][A-Za-z0-9_]*+"
     rb"|(?:(?:[0-9]++\.?[0-9]*+|\.[0-9]++)(?:[eE][+-]?[0-9]++)?|0[xX][0-9a-fA-F]++)(?![A-Za-z0-9_.])"
@@ -193,7 +193,7 @@ def _escape(match: re.Match[bytes]) -> bytes:
 
 
 class _Function:
-    """A function whose text is being read. body_at: where its body begins."""
+    """A function while its text is read. body_at: where its body begins."""
 
     __slots__ = ("body_at", "in_loop_head", "is_vararg", "uses_arg", "uses_dots")
 

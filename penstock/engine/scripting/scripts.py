@@ -68,7 +68,7 @@ class Script:
 
 
 class Transaction:
-    """An EXEC whose script takes long: its request, the time it goes by, what was queued and the answers so far."""
+    """An EXEC with a long script: its request, the time it goes by, what was queued and the answers so far."""
 
     __slots__ = ("answers", "args", "now_us", "queue", "row")
 
@@ -262,7 +262,7 @@ class Scripts:
             raise ReplyError(WRITES_ON_REPLICA)
 
     def _look_at_memory(self, flags: frozenset[bytes] | None) -> None:
-        """Above maxmemory a script whose flags neither forbid writing nor allow that is refused (Redis 8.6.3)."""
+        """Above maxmemory a script with flags that neither forbid writing nor allow that is refused (Redis 8.6.3)."""
         self.calls.may_exceed = flags is not None and b"allow-oom" in flags
         if flags is None or self.calls.may_exceed or b"no-writes" in flags:
             return

@@ -43,14 +43,14 @@ class HotKeys:
         self.all_bytes = 0
         self.slots_usec = 0  # of requests in `slots`
         self.slots_bytes = 0
-        self.sampled_usec = 0  # of those whose keys were counted
+        self.sampled_usec = 0  # of requests with counted keys
         self.sampled_bytes = 0
         self.key_bytes = 0  # the sum of what the keys were given
         self._usec: dict[bytes, int] = {}
         self._bytes: dict[bytes, int] = {}
 
     def is_active(self, now_ms: int) -> bool:
-        """Whether it goes on; one whose time is over stops by this."""
+        """Whether it goes on; one past its time stops by this."""
         if self._ends_ms and now_ms >= self._ends_ms:
             self.stop(self._ends_ms)
         return not self._stopped_ms

@@ -147,7 +147,7 @@ class Statistics:
         self.error_replies = 0
         self.errors: dict[bytes, int] = {}  # by code
         self.rows: dict[str, RowStatistics] = {}  # by the row's name
-        self._last_row: Row | None = None  # whose statistics were asked for last, and these
+        self._last_row: Row | None = None  # the last that was asked for, and its statistics
         self._last = RowStatistics()
         self._sampled = (0, 0, 0)  # commands, bytes in, bytes out
         self._rates: deque[tuple[float, float, float]] = deque(maxlen=SAMPLES)  # the same, a second

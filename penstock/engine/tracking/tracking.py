@@ -1,7 +1,7 @@
 """Client-side caching: clients that are notified of changed keys (Redis 8.6.3, CLIENT TRACKING).
 
 Without BCAST a connection is notified once of each key that it read; with BCAST of every change of a key that has one
-of its prefixes. A message to another connection is sent at once; one to the connection whose request made the change
+of its prefixes. A message to another connection is sent at once; one to the connection that made the change
 after that request's reply; those of BCAST when the turn of the event loop ends.
 
 A connection is notified of a key if its user may use the key at that moment: with BCAST read it, else (the connection
@@ -122,7 +122,7 @@ class Tracking:
     def drop_excess(self, session: Session, outgoing: Outgoing) -> None:
         """Drop random keys while there are more than tracking-table-max-keys: readers are notified as of a change.
 
-        session: whose request it is.
+        session: the one of the request.
         """
         most = self._settings.number("tracking-table-max-keys")
         if not most:
@@ -184,7 +184,7 @@ class Tracking:
     def note_rights(self, session: Session, is_own: bool, outgoing: Outgoing) -> None:
         """A session that tracks keys may use others from now on: its cache is no longer valid.
 
-        is_own: by its own request, after whose reply it is notified.
+        is_own: by its own request; it is notified after the reply.
         """
         if is_own:
             self._for_itself.append((session, EVERY_KEY))

@@ -6,7 +6,7 @@ NO_REDIRECT: Final = 0
 
 
 class TrackingOptions:
-    """The options of a connection whose tracking is on.
+    """The options of a connection with tracking on.
 
     by_prefix: BCAST; `prefixes` are its own then, sorted. redirect: the id of the connection that gets the messages.
     is_broken: that connection was gone when a message was due. is_chosen: CLIENT CACHING was given, and counts for the

@@ -59,7 +59,7 @@ class Blocking:
         self.blocked: set[BlockedRequest] = set()
         self.by_key: dict[tuple[int, bytes], Queue] = {}
         self.ready: dict[tuple[int, bytes], None] = {}  # in the order in which they became ready
-        self.later: dict[tuple[int, bytes], None] = {}  # keys whose readers are served by the next ticks
+        self.later: dict[tuple[int, bytes], None] = {}  # keys with readers that the next ticks serve
         # a heap; what is no longer blocked stays until it is seen
         self._deadlines: list[tuple[int, int, BlockedRequest]] = []
         self._claims: list[tuple[int, int, BlockedRequest]] = []  # a heap, likewise
@@ -126,7 +126,7 @@ class Blocking:
         return place
 
     def take_up_later(self) -> None:
-        """A tick goes on with the keys whose readers were too many."""
+        """A tick goes on with the keys with too many readers."""
         if self.later:
             self.ready.update(self.later)
             self.later = {}
@@ -235,7 +235,7 @@ class Blocking:
             queue.passed_group[blocked.group] = group
             names = {reader.consumer for reader in queue.plain[blocked.group]}
         elif names:
-            names &= {reader.consumer for reader in queue.plain[blocked.group]}  # those whose readers still wait
+            names &= {reader.consumer for reader in queue.plain[blocked.group]}  # those with readers that still wait
         for name in sorted(names):
             make_consumer(blocked.db_index, blocked.keys[0], blocked.group, name, now_us)
 
@@ -301,7 +301,7 @@ class Blocking:
             self._claims = _pushed(self._claims, when_ms, blocked, len(self.blocked))
 
     def signal_claimable(self, now_ms: int) -> None:
-        """Signal the keys of CLAIM readers whose time has come."""
+        """Signal the keys of CLAIM readers that are due."""
         while self._claims and self._claims[0][0] <= now_ms:
             when_ms, _, blocked = heappop(self._claims)
             if blocked in self.blocked and blocked.claimable_ms == when_ms:
@@ -309,7 +309,7 @@ class Blocking:
                     self.signal(blocked.db_index, key)
 
     def overdue(self, now_ms: int) -> list[BlockedRequest]:
-        """The requests whose deadline has come, the earliest first."""
+        """The requests past their deadline, the earliest first."""
         found: list[BlockedRequest] = []
         while self._deadlines and self._deadlines[0][0] <= now_ms:
             blocked = heappop(self._deadlines)[2]
