@@ -105,7 +105,7 @@ class Wish:
         self._tests = [self._test(kind, text) for kind, text in self.predicates]
 
     def found(self, array: Array, indexes: list[int]) -> list[int]:
-        """The indexes whose items match, up to the limit."""
+        """The indexes of the items that match, up to the limit."""
         tests = self._tests
         matching: list[int] = []
         for index in indexes:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def current(ctx: Context, keys: list[bytes]) -> list[bytes]:
-    """The keys before the first whose time of expiry is over, which a request removes and logs. O(keys); O(1) where no
+    """The keys before the first past its time of expiry, which a request removes and logs. O(keys); O(1) where no
     key's time is."""
     expires, now_ms = ctx.db.expires, ctx.now_ms
     if not expires or ctx.db.expiries.first_ms() >= now_ms:

@@ -22,7 +22,7 @@ def log_persist(ctx: Context, key: bytes, fields: list[bytes]) -> None:
 
 
 def log_setting(ctx: Context, key: bytes, found: Hash, request: list[bytes], pairs: list[bytes]) -> None:
-    """Log that fields were set by an HSETEX, whose words are in `request`, or an equivalent command.
+    """Log that fields were set by an HSETEX (its words are in `request`) or an equivalent command.
 
     For an older Redis: HSET, which removes a field's time of expiry, and then the present times.
     """

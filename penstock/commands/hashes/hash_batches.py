@@ -18,8 +18,8 @@ from penstock.storage.types.hashes import Hash
 def hset_batch(ctx: Context, batch: RequestBatch, replies: list[bytes]) -> int:
     """Run HSETs; returns how many.
 
-    It ends before a key of another type, one whose time is over or that a client waits for, and before a hash whose
-    fields have times of expiry.
+    It ends before a key of another type, one past its time or that a client waits for, and before a hash with
+    times of expiry of its fields.
     """
     if batch.width % 2:
         return 0

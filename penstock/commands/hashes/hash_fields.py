@@ -51,7 +51,7 @@ def hmset(ctx: Context, args: list[bytes]) -> bytes:
 
 
 def _set(ctx: Context, args: list[bytes], name: bytes) -> int:
-    """Set fields, whose times of expiry are removed; returns how many are new."""
+    """Set fields and remove their times of expiry; returns how many are new."""
     if len(args) % 2:
         raise refusals.arity(name)
     key = args[1]

@@ -22,7 +22,7 @@ def unlink_batch(ctx: Context, batch: RequestBatch, replies: list[bytes]) -> int
 
 
 def _remove(ctx: Context, batch: RequestBatch, replies: list[bytes], is_lazy: bool) -> int:
-    """Remove a key for each request; returns how many requests. It ends before a key whose time is over."""
+    """Remove a key for each request; returns how many requests. It ends before a key past its time."""
     if batch.width != 2:
         return 0
     keys = batch_keys.free(ctx, batch.words_at(1))

@@ -17,7 +17,7 @@ from penstock.protocol.request_batch import POSITIONS, RequestBatch
 def expire_batch(ctx: Context, batch: RequestBatch, replies: list[bytes]) -> int:
     """Run EXPIREs without conditions; returns how many.
 
-    It ends before a key whose time is over, and before a time that is no number or not to come.
+    It ends before a key past its time, and before a time that is no number or not to come.
     """
     if batch.width != 3:
         return 0

@@ -30,7 +30,7 @@ KEY_NOT_EMPTY: Final = b"ERR When using MIGRATE KEYS option, the key argument mu
 
 OPTIONS_AT: Final = 6  # where the options begin
 KEYS: Final = b"KEYS"  # the last option: keys follow, to the request's end
-SECRETS: Final = {b"AUTH": 1, b"AUTH2": 2}  # options whose words are not shown, and how many those are
+SECRETS: Final = {b"AUTH": 1, b"AUTH2": 2}  # options with words that are not shown, and how many those are
 OPTIONS: Final = OptionTable({b"COPY": 0, b"REPLACE": 0, KEYS: 0} | SECRETS)
 
 

@@ -1,4 +1,4 @@
-"""XREADGROUP `>` in a group with KEY: new entries whose value is free; the others wait."""
+"""XREADGROUP `>` in a group with KEY: new entries with a free value; the others wait."""
 
 from typing import Final
 
@@ -28,7 +28,7 @@ def read_new(
     max_count: int,
     budget: Budget,
 ) -> list[bytes]:
-    """Hand out new entries whose value is free; the group passes over the others, which wait. The entries' bytes."""
+    """Hand out new entries with a free value; the group passes over the others, which wait. The entries' bytes."""
     passed = next_entries(target, policy, order, no_ack, max_count, budget)
     return _hand_out(ctx, target, order, consumer, no_ack, passed) if passed.all else []
 

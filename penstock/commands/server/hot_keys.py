@@ -190,7 +190,7 @@ def hotkeys_get(ctx: Context, args: list[bytes]) -> bytes:
 
 
 def _selected(held: HotKeys, rules: SlotRules | None) -> list[tuple[int, int]]:
-    """The ranges of slots whose keys are counted."""
+    """The ranges of slots with keys that are counted."""
     if held.slots:
         return hash_slots.ranges(bytearray(slot in held.slots for slot in range(SLOTS)))
     return [(0, SLOTS - 1)] if rules is None else rules.node.ranges()

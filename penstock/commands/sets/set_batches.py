@@ -17,7 +17,7 @@ from penstock.storage.types.sets import Set
 def sadd_batch(ctx: Context, batch: RequestBatch, replies: list[bytes]) -> int:
     """Run SADDs of one member each; returns how many.
 
-    It ends before a key of another type, one whose time is over or that a client waits for.
+    It ends before a key of another type, one past its time or that a client waits for.
     """
     if batch.width != 3:
         return 0

@@ -19,7 +19,7 @@ from penstock.storage.types.sorted_sets import SortedSet
 def zadd_batch(ctx: Context, batch: RequestBatch, replies: list[bytes]) -> int:
     """Run ZADDs of one member each and without options; returns how many.
 
-    It ends before a score that is none, a key of another type, one whose time is over or that a client waits for.
+    It ends before a score that is none, a key of another type, one past its time or that a client waits for.
     """
     if batch.width != 4:
         return 0

@@ -15,7 +15,7 @@ from penstock.errors import ReplyError
 from penstock.protocol import reply
 from penstock.storage.keyspace import text_of
 
-CELL_BYTES: Final = 4  # of one cell in Redis's table, whose size limits the strings
+CELL_BYTES: Final = 4  # of one cell in Redis's table; its size limits the strings
 
 Match = tuple[int, int, int]  # where a common run starts in each string, and its length
 

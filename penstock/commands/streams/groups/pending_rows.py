@@ -56,7 +56,7 @@ class PendingRows:
         self.end_id: StreamId = MAX
         self.latest_ms = ANY_TIME
         self._heads = HEADS if shows_owners else OWNERLESS_HEADS
-        self._named = NOT_PENDING  # whose name is in `_owner_word`
+        self._named = NOT_PENDING  # the one with its name in `_owner_word`
         self._owner_word = LINE_END
 
     def owner_word(self, owner: int) -> bytes:

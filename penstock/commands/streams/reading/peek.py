@@ -36,7 +36,7 @@ COUNT_AT: Final = 3  # where the option COUNT stands
 def penstock_peek(ctx: Context, args: list[bytes]) -> bytes:
     """An array of entries, as XREADGROUP's of one stream; empty where `>` would find nothing.
 
-    In a group with a policy: first what may be delivered again, then new entries whose value is free.
+    In a group with a policy: first what may be delivered again, then new entries with a free value.
     """
     options = _options(args)
     target = target_of(ctx, args[1], args[2])
