@@ -1,4 +1,4 @@
-"""A listening socket that speaks TLS: it accepts connections, and lets in those whose handshake succeeds."""
+"""A listening socket that speaks TLS: it accepts connections, and lets in those with a handshake that succeeds."""
 
 import asyncio
 import errno

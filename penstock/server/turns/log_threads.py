@@ -1,7 +1,7 @@
 """The threads that sync the log, swap its files and delete replaced ones, while the server goes on.
 
-concurrent.futures' pool would keep a job whose thread could not be started, and would wait forever for a job whose
-thread died. Here both are errors, because a sync that never ends must not stay unnoticed.
+concurrent.futures' pool would keep a job for which no thread could be started, and would wait forever for a job of a
+dead thread. Here both are errors, because a sync that never ends must not stay unnoticed.
 """
 
 from collections.abc import Callable

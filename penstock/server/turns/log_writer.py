@@ -73,7 +73,7 @@ class AofWriter:
         self.syncing = SyncThread(self.threads)
         self.aof_rewrite = AofRewrite(self, rewriting or RewriteChild(self.disk, engine.keyspace, settings))
         self.snapshots = Snapshots(settings, engine, self.disk, self.report)
-        self._waiting: list[Finish] = []  # of turns whose replies wait for the log
+        self._waiting: list[Finish] = []  # of turns with replies that wait for the log
         self._waits_since_ms = 0
         self._turn_began_at = 0  # units appended before this turn
         self._tried_ms = 0

@@ -22,7 +22,7 @@ LOOKS_EVERY: Final = 64  # of them, the turn that does not, to see whether other
 
 
 class EndedTurn:
-    """A turn whose replies are sent once its changes are logged: at once, as a rule, or later where the log says so."""
+    """A turn: its replies are sent once its changes are logged: at once, as a rule, or later where the log says so."""
 
     __slots__ = ("_is_withheld", "_to_send", "_turn", "is_finished")
 
@@ -94,9 +94,9 @@ class Turn:
     commit).
 
     to_send: connections with replies of this turn. pushed: those of them that are sent to first, in this order: a
-    client whose cache is told of a change must not learn of it after the client that made it has its reply.
-    output_blocked: connections whose peer has not received what was written. unfinished: connections with requests left
-    for the turn's end. withheld: connections whose replies the log holds back, in the order in which they are sent.
+    client with a cache that is notified of a change must not learn of it after the client that made it has its reply.
+    output_blocked: connections with written bytes that the peer has not received. unfinished: those with requests left
+    for the turn's end. withheld: connections with replies that the log holds back, in the order in which they are sent.
     shutting_down: no request is handled any more.
     """
 
@@ -156,7 +156,7 @@ class Turn:
         self._ending = False
         self._closed = False
         self.withheld: dict[Connection, None] = {}
-        self._senders = 0  # connections whose requests were handled in this turn
+        self._senders = 0  # connections with requests that were handled in this turn
         self._alone = 0  # turns in a row that had one of them
         self._units = engine.effects.units  # `effects.units` at the last turn's end
         self._timer: asyncio.TimerHandle | None = None
