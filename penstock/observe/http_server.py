@@ -154,7 +154,7 @@ class HttpServer:
         return False
 
     def _sweep(self, http: web.Server) -> None:
-        """End connections whose time is over. It begins with the first sweep that finds a connection."""
+        """End connections past their time. It begins with the first sweep that finds a connection."""
         self._forget(http)
         now_s = self._loop.time()
         for protocol in http.connections:

@@ -1,7 +1,7 @@
 """Logins of the console: each is a session with a connection of its own, made as the user that logged in.
 
 The console keeps no password. When the server closes the connection (the user was deleted, CLIENT KILL) the session is
-over. While the user `default` needs no password, everyone that can reach the console is that user.
+over. While the user `default` needs no password, each browser that can reach the console is that user.
 """
 
 import hmac

@@ -45,7 +45,7 @@ CSRF: Final = "X-CSRF-Token"
 MOST_BODY: Final = 65536
 PERIOD_S: Final = 2.0  # from one turn of a view to the next, if it costs little
 LONGEST_PERIOD_S: Final = 60.0
-COST_TO_PERIOD: Final = 250.0  # a view whose turn takes 10 ms of this thread is read every 2.5 s
+COST_TO_PERIOD: Final = 250.0  # a view with a turn of 10 ms of this thread is read every 2.5 s
 STREAMS_A_LOGIN: Final = 12  # views kept up to date at a time
 STREAMS_IN_ALL: Final = 64
 TAKEN_S: Final = 30.0  # a page that does not take what it is sent for so long has left
@@ -260,7 +260,7 @@ def is_encodable(text: str) -> bool:
 
 
 async def json_of(request: web.Request) -> dict[str, object]:
-    """The body, an object in UTF-8 whose texts can all be encoded; 400 for anything else.
+    """The body, an object in UTF-8 with texts that can all be encoded; 400 for anything else.
 
     What the Content-Type says of a charset is not used: JSON between systems is UTF-8 (RFC 8259, 8.1).
     """
