@@ -4,7 +4,7 @@
         penstock.xadd("orders", {"id": "1"})
 
 `--penstock-compat=8.2` runs a suite against the commands of an older server. `--penstock-url=redis://...` runs it on a
-real one, whose database (a number further for each worker of xdist) is emptied before each test.
+real one: its database (a number further for each worker of xdist) is emptied before each test.
 `@pytest.mark.penstock(...)` has directives for one test.
 """
 

@@ -12,7 +12,7 @@ from typing import Final
 
 from penstock.clock import Clock
 
-LONGEST_WAIT_S: Final = 1.0  # of every wait in this package whose caller named no time: then it looks again
+LONGEST_WAIT_S: Final = 1.0  # of every wait in this package without a time by its caller: then it looks again
 
 
 class InlineTimer:
