@@ -62,7 +62,7 @@ COUNTED_BY_SOURCES: Final = ("redelivered_total", "entries_missing_total")
 def observed(frame: DataFrame, name: str = OBSERVED) -> DataFrame:
     """The frame, watched: its progress has `rows`, and `redelivered` and `corrupt` if it has the columns for them.
 
-    `redelivered` counts rows whose `_deliveries` is above 1; `corrupt` those whose `_corrupt` is not null. A frame of
+    `redelivered` counts rows with `_deliveries` above 1; `corrupt` those with a `_corrupt` that is not null. A frame of
     poison entries that goes to `operation=deadletter` counts its dead letters in `rows`: give it a name of its own.
     """
     counts = [f.count(f.lit(1)).alias("rows")]

@@ -68,7 +68,7 @@ def boundary(file: BinaryIO, cut: int, size: int) -> int:
         return max(0, min(cut, size))
     walk = Walk(file, size)
     begin = max(0, cut - LOOK_BACK)
-    torn: int | None = None  # the boundary found from a candidate whose last request goes beyond the end of the file
+    torn: int | None = None  # the boundary found from a candidate with its last request beyond the end of the file
     passed: set[int] = (
         set()
     )  # offsets of requests parsed from earlier candidates: trying them again would give the same

@@ -2,7 +2,7 @@
 
 
 def is_placeholder(partition: object) -> bool:
-    """Whether a partition stands for an empty plan: None, or an InputPartition whose value is None (PySpark 4.2, 4.3).
+    """Whether a partition stands for an empty plan: None, or an InputPartition with the value None (PySpark 4.2, 4.3).
 
     Our own partitions hold something; one that keeps it elsewhere has no `value`.
     """

@@ -38,7 +38,7 @@ def history(log: DataFrame, path: str) -> DataFrame:
 def entries(log: DataFrame) -> DataFrame:
     """Every entry that was added: `stream`, `id`, `timestamp`, `fields`, and the line's `file_seq` and `offset`.
 
-    An entry whose XADD was repeated by its producer (IDMP) appears once.
+    An entry with an XADD that its producer repeated (IDMP) appears once.
     """
     words = _words(log.where("command = 'XADD'")).withColumn("id_at", f.expr(_ID_AT))
     found = words.select(

@@ -40,7 +40,7 @@ def validated(rows: DataFrame, pipeline: Pipeline) -> DataFrame:
         f.when(~f.coalesce(f.expr(f"try_cast(({rule}) AS boolean)"), f.lit(False)), name)
         for name, rule in pipeline.rules.items()
     ]
-    # Rules are evaluated only for rows whose values have their types.
+    # Rules are evaluated only for rows with values of their types.
     return typed.withColumn(REASON, f.when(f.col(REASON) == "", f.concat_ws("; ", *broken)).otherwise(f.col(REASON)))
 
 

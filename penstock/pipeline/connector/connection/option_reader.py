@@ -37,7 +37,7 @@ class OptionReader:
         return self.text(name) is not None
 
     def integer(self, name: str, default: int | None, at_least: int = 0, at_most: int = 2**63 - 1) -> Any:
-        """An int, or `default` (whose type the caller knows)."""
+        """An int, or `default` (the caller knows its type)."""
         word = self.text(name)
         if word is None:
             return default

@@ -131,7 +131,7 @@ class DeadLetters:
         return self._remembers[dead]
 
     def _settle(self, route: Route, ours: Any, answer: list[Reply]) -> int:
-        """Delete copies whose entries were acknowledged meanwhile, and count the others."""
+        """Delete copies of entries that were acknowledged meanwhile, and count the others."""
         newest, *replies = answer
         count: int = ours.num_rows
         if replies[count:].count(1) == count and ReplyError not in set(map(type, replies)):
@@ -253,7 +253,7 @@ class Wanted:
         return found
 
     def beyond(self, left: Any, entry_id: int) -> Any:
-        """Those of some places whose ids are higher."""
+        """Those of some places with higher ids."""
         ms, seq = self.ms[left], self.seq[left]
         high, low = numpy.uint64(entry_id >> 64), numpy.uint64(entry_id & ids.HALF)
         return left[(ms > high) | ((ms == high) & (seq > low))]

@@ -194,7 +194,7 @@ class OwnIds:
         self._last[key] = place
 
     def _compare(self, late: list[tuple[bytes, bytes, bytes]]) -> None:
-        """Rows whose ids were refused as too small: skipped if an earlier try wrote the same; else PipelineError."""
+        """Rows with ids refused as too small: skipped if an earlier try wrote the same; else PipelineError."""
         if not late:
             return
         there = self._client.pipeline([["XRANGE", key, own_id, own_id] for key, own_id, _ in late])

@@ -28,7 +28,7 @@ ROWS: Final = pa.schema([("id", BINARY), ("deliveries", pa.int64()), ("consumer"
 class Operation(Protocol):
     """What a task does with its rows at one endpoint."""
 
-    skipped: int  # rows whose entries were not pending any more
+    skipped: int  # rows of entries that were not pending any more
 
     def put(self, batch: Any) -> None: ...
 

@@ -90,7 +90,7 @@ def decode(replies: bytes, count: int = 1) -> Page:
 
 
 def from_lists(replies: list[Any]) -> Page:
-    """A page of parsed replies, each a list of [id, [name, value, ...]]; an entry whose fields are None is left out.
+    """A page of parsed replies, each a list of [id, [name, value, ...]]; an entry with None as its fields is left out.
 
     (A deleted entry that is still pending: XREADGROUP of the history shows it so.)
     """

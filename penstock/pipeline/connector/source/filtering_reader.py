@@ -28,7 +28,7 @@ STREAM, TIME = ("_stream",), ("_timestamp",)
 class FilteringReader(BatchReader):
     """A batch reader that narrows its range before it plans.
 
-    Of conditions on `_id` only equality is used: Spark compares ids as strings, whose order is another.
+    Of conditions on `_id` only equality is used: Spark compares ids as strings, in another order.
     """
 
     streams: frozenset[bytes] | None = None

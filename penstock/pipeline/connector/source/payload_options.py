@@ -1,4 +1,4 @@
-"""The options of `payload`: one field of the entries holds a document whose members are the columns."""
+"""The options of `payload`: one field of the entries holds a document with the columns as its members."""
 
 from dataclasses import dataclass
 from pathlib import Path

@@ -174,7 +174,7 @@ class Sample:
         return Cell(self.after, self.upto, max(max(spans, 1.0) * usual + dense, float(SAMPLE)), False)
 
     def burst(self, last: StreamId) -> Cell:
-        """The millisecond that the sample ends in, whose last id this is."""
+        """The millisecond that the sample ends in; this is its last id."""
         first, seen = self._in_ms[0], len(self._in_ms) - 1
         counted = seen == self._in_ms[-1] - first  # a server gives sequence numbers without gaps
         weight = (last - first) * seen / max(self._in_ms[-1] - first, 1) + 1

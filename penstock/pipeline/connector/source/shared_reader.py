@@ -90,7 +90,7 @@ class SharedReader(StreamReader):
         self.available_now = True
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802 - Spark's name
-        """The next deliveries, or `start` if there are none. Acknowledges `start`, whose batch is complete."""
+        """The next deliveries, or `start` if there are none. Acknowledges `start`: its batch is complete."""
         done = delivered_of(start)
         self._name = done.consumer
         self._moved |= self.count_missing(start)
@@ -119,7 +119,7 @@ class SharedReader(StreamReader):
         return {**self._reported, METRICS: {**(self._metrics or {}), REDELIVERED: self._redelivered, **self.missing()}}
 
     def _group_metrics(self) -> dict[str, int]:
-        """How far the group is behind, by XINFO GROUPS; streams whose lag the server does not know count nothing."""
+        """How far the group is behind, by XINFO GROUPS; streams without a known lag count nothing."""
         count, behind = 0, 0
         for name, keys in self._joined.items():
             replies = self.connections.asking[name].pipeline([["XINFO", "GROUPS", key] for key in keys])
@@ -275,7 +275,7 @@ class SharedReader(StreamReader):
         self._places[stream], self._seen[stream] = place, seen_in(state)
 
     def _behind_target(self) -> dict[str, list[bytes]]:
-        """The streams whose group has not reached the last id at the query's start (Trigger.AvailableNow)."""
+        """The streams with a group that has not reached the last id at the query's start (Trigger.AvailableNow)."""
         behind: dict[str, list[bytes]] = {}
         for name, keys in self._joined.items():
             client = self.connections.asking[name]
@@ -343,8 +343,8 @@ class SharedReader(StreamReader):
         """Claim entries that other consumers hold for longer than claimMinIdle, and entries without an owner (XNACK).
 
         Fatal entries are left alone, which is why XAUTOCLAIM is not used. XPENDING's IDLE filter would skip entries
-        without an owner: their idle time is -1. XCLAIM without JUSTID counts as a delivery, and leaves out ids whose
-        entries were deleted.
+        without an owner: their idle time is -1. XCLAIM without JUSTID counts as a delivery, and leaves out the ids of
+        deleted entries.
         """
         least_ms, us = self.options.claim_min_idle_ms or 0, (self._name or "").encode()
         found: dict[StreamOf, list[bytes]] = {}

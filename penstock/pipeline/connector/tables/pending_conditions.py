@@ -69,7 +69,7 @@ class Conditions:
         return idle, [] if self._consumer is None else [self._consumer]
 
     def chosen(self, page: PendingPage) -> PendingPage:
-        """The entries whose delivery counts fit."""
+        """The entries with delivery counts that fit."""
         for kind, count in self._deliveries:
             page = page.where(COMPARISONS[kind](page.deliveries, count))
         return page
