@@ -136,7 +136,7 @@ class Node:
         """Add as many of the entries [start, stop) of `run` as certainly fit; returns how many.
 
         Their ids are consecutive from this one on. Stops before the first entry for which only `has_room` can decide,
-        or one with a sequence number of another size; the caller adds that one by `add`. O(1) while all are known to fit
+        or one with a sequence number of another size, which the caller adds by `add`. O(1) while all are known to fit
         by the largest size in the run, else O(entries added); compiled O(words added).
         """
         first_ms, first_seq = ms, seq
