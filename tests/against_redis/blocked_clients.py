@@ -1,4 +1,4 @@
-"""Scenes with several clients played on both sides: who is woken, in which order, with what, and what is left behind.
+"""Scenes with several clients played on both sides: which are woken, in which order, with what, and what is left.
 
 After every event both sides come to rest before the next one, and each event has a millisecond of its own: so a time
 that a reply names tells which event set it, and is compared as that event's number.
@@ -59,7 +59,7 @@ class Stage(Protocol):
         """Time went by, until now."""
 
     def replies(self) -> dict[int, bytes]:
-        """What has come for whom since the last call, once nothing more comes by itself."""
+        """What each client has received since the last call, once nothing more comes by itself."""
 
     def number(self, client: int) -> int:
         """The client's number at the server."""
@@ -108,7 +108,7 @@ class OverTcp:
         pass
 
     def _settle(self) -> None:
-        """Two turns of the server's loop: in the first it reads what was sent before, and writes to whom it woke."""
+        """Two turns of the server's loop: in the first it reads what was sent, and writes to those that it woke."""
         for _ in range(2):
             self._control.ask("PING")
 
@@ -237,7 +237,7 @@ class Play:
         return shown if shown[0] != shown[1] else None
 
     def _replies(self, side: Stage) -> dict[int, bytes]:
-        """Everybody's replies, client 0's all: it never waits, yet Redis answers a FLUSHALL from another thread."""
+        """Each client's replies, client 0's all: it never waits, yet Redis answers a FLUSHALL from another thread."""
         found = side.replies()
         patience = time.monotonic() + PATIENCE_S
         while len(values_of(found.get(0, b""))) < len(self.asked[0]) and time.monotonic() < patience:
@@ -285,7 +285,7 @@ class Play:
         return bisect_right(self.starts, when_ms) - 1
 
     def _waiting(self, side: Stage) -> list[bytes]:
-        """INFO's numbers of those who still wait."""
+        """INFO's numbers of the clients that still wait."""
         side.send(0, [["HELLO", "2"], ["INFO", "clients"]], wall_ms())
         info = values_of(side.replies()[0])[1]
         assert isinstance(info, Bulk), "INFO answers a text"

@@ -44,7 +44,7 @@ class Scenario:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """The first reply that differs: whose, and how."""
+    """The first reply that differs: of which client, and how."""
 
     at: int
     request: Request
@@ -139,7 +139,7 @@ class Comparison:
         return value if isinstance(self.ours, InProcess) else without_made_ids(value)
 
     def _drain(self, count: int) -> None:
-        """Let both sides finish a batch whose replies nobody wants any more."""
+        """Let both sides finish a batch with replies that are not wanted any more."""
         for _ in range(count):
             self.reference.answer()
             self.ours.answer()

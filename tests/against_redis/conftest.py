@@ -32,7 +32,7 @@ def reference() -> Iterator[Reference]:
 
 @pytest.fixture(scope="session")
 def waking_reference(reference: Reference) -> Reference:
-    """A reference whose blocked readers are served by the rules of today."""
+    """A reference with blocked readers that are served by the rules of today."""
     if not reference.known.since(7, 4):
         pytest.skip(f"Redis {reference.known.version} serves blocked readers by older rules than 7.4's")
     return reference

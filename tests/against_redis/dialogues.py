@@ -1,6 +1,6 @@
 """Random dialogues of several clients beside a real Redis: all that each of them is sent, event by event.
 
-`talkers.py` makes the events: clients that track keys, clients of a cluster of one. Nobody waits in them and no time
+`talkers.py` makes the events: clients that track keys, clients of a cluster of one. None waits in them and no time
 goes by, so every event has its replies, and what others are told of it, before the next one.
 """
 
@@ -54,7 +54,7 @@ class Listener:
         self._names[self._stage.number(client)] = what % client
 
     def after(self, event: Event) -> Replies:
-        """What everybody is sent after an event, made comparable."""
+        """What each client is sent after an event, made comparable."""
         if event.requests:
             requests = [[_ID.sub(self._number, word) for word in request] for request in event.requests]
             self._stage.send(event.client, requests, wall_ms())

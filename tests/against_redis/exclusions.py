@@ -5,9 +5,9 @@ from typing import Final
 # Fields of XINFO and HELLO that are taken out of both replies, names in lower case.
 FIELDS: Final = {
     b"nacked-count": "new in Redis 8.8; the reference may be older",
-    b"radix-tree-nodes": "the size of a tree inside Redis, which nobody else has",
+    b"radix-tree-nodes": "the size of a tree inside Redis, which no other server has",
     b"version": "HELLO: whose version it is",
-    b"id": "HELLO: the connection's number, which depends on who connected before",
+    b"id": "HELLO: the connection's number, which depends on the connections before",
     b"modules": "HELLO: what the reference was built with",
 }
 

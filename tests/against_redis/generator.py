@@ -63,7 +63,7 @@ class Generator(TableRequests):
         self.known = known
         self.junk = [word for word in JUNK if word != "+" or known.since(7, 4)]
         self._waiting: list[Request] = []  # the rest of a transaction
-        # A producer whose XADD is refused because the ids are exhausted is forgotten by a job once a second: a scenario
+        # A producer with an XADD refused because ids are exhausted is forgotten by a job once a second: a scenario
         # has producers, or exhausted ids.
         self._has_producers = known.since(8, 6) and chance.random() < 0.5
         self._blocks = False  # inside MULTI, where BLOCK does not wait

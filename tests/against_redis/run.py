@@ -54,7 +54,7 @@ def main() -> int:
     parser.add_argument("--commands", type=int, default=200_000, help="requests of a run (default: %(default)s)")
     parser.add_argument("--scenarios", type=int, default=2000, help="of a run with --blocking (default: %(default)s)")
     parser.add_argument("--seed", type=int, default=None, help="the first run's seed (default: a fresh one)")
-    parser.add_argument("--blocking", action="store_true", help="compare who is woken, and when, instead")
+    parser.add_argument("--blocking", action="store_true", help="compare which clients are woken, and when, instead")
     parser.add_argument(
         "--types",
         action="store_true",

@@ -49,7 +49,7 @@ class Scenes:
         self._known = known
         self._last = 0  # the latest id's first half
         self._keys, self._groups = PLACES[0]
-        self._violence = 0.0  # how often a key, and whoever waits for it, meets something worse than a write
+        self._violence = 0.0  # how often a key, and each client that waits for it, meets something worse than a write
 
     def scene(self, length: int = 30) -> list[Event]:
         self._last = 0

@@ -1,4 +1,4 @@
-"""Requests about scripts and functions, in this order, whose replies must be those of a real Redis."""
+"""Requests about scripts and functions, in this order: their replies must be those of a real Redis."""
 
 # ruff: noqa: E501  (scripts as they were asked)
 from typing import Final

@@ -1,4 +1,4 @@
-"""Scripts that use cjson, cmsgpack, struct and bit, whose replies must be those of a real Redis."""
+"""Scripts that use cjson, cmsgpack, struct and bit: their replies must be those of a real Redis."""
 
 # ruff: noqa: E501  (scripts as they were asked)
 from typing import Final

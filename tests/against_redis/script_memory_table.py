@@ -1,4 +1,4 @@
-"""Scripts and functions above maxmemory, whose replies must be those of a real Redis."""
+"""Scripts and functions above maxmemory: their replies must be those of a real Redis."""
 
 # ruff: noqa: E501  (scripts as they were asked)
 from typing import Final

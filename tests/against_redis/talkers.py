@@ -63,7 +63,7 @@ class Talker(Mixture):
 
     @staticmethod
     def opening() -> list[Event]:
-        """Events whose replies do not count: both sides are made alike."""
+        """Events that make both sides equal: their replies do not count."""
         return []
 
     @staticmethod
@@ -97,7 +97,7 @@ class Talker(Mixture):
 
 
 def _may_grow(request: Request) -> bool:
-    """BITFIELD with OVERFLOW FAIL: Redis tells nobody of a string that only grew (docs/differences.md)."""
+    """BITFIELD with OVERFLOW FAIL: Redis notifies no client of a string that only grew (docs/differences.md)."""
     return request[0] == "BITFIELD" and "FAIL" in [word.upper() for word in request]
 
 
@@ -190,7 +190,7 @@ class Cluster(Talker):
 
     @staticmethod
     def opening() -> list[Event]:
-        """All slots are served, and a slot that is not concerns nobody else."""
+        """All slots are served, and a slot that is not concerns no other client."""
         slots = [("CLUSTER", "ADDSLOTSRANGE", "0", "16383"), *[("CLUSTER", "ADDSLOTS", slot) for slot in SLOTS]]
         return [Event(0, (("CONFIG", "SET", "cluster-require-full-coverage", "no"), *slots))]
 

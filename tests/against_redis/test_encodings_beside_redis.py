@@ -25,7 +25,7 @@ FIELDS = ("a", "b", "c", "1", "a-long-one")
 
 
 def requests(chance: random.Random, count: int) -> Iterator[Request]:
-    """Random changes of values of every type; the first word behind the command is the key whose encoding is asked."""
+    """Random changes of values of every type; the first word behind the command is the key of OBJECT ENCODING."""
     for _ in range(count):
         kind = chance.choice("tlhsz")
         key, other = f"{kind}1", chance.choice((f"{kind}2", f"{kind}-whose-name-is-long"))

@@ -51,7 +51,7 @@ def test_readers_passed_over_are_consumers_of_a_stream_that_takes_the_place_of_t
     assert [consumer[1] for consumer in dialogue("XINFO CONSUMERS k g")] == [b"a", b"b"]
 
 
-def test_a_deleted_consumer_whose_reader_waits_no_more_stays_deleted(dialogue: Dialogue) -> None:
+def test_a_deleted_consumer_with_a_reader_that_waits_no_more_stays_deleted(dialogue: Dialogue) -> None:
     gone, waiting = dialogue.another(), dialogue.another()
     dialogue("XGROUP CREATE k g 0 MKSTREAM")
     gone("XREADGROUP GROUP g c BLOCK 0 STREAMS k >")

@@ -50,7 +50,7 @@ def wait_until_busy(other: Piped) -> None:
 
 
 def scene(port: int, requests: tuple[tuple[str, ...], ...], kills: tuple[str, str]) -> list[bytes]:
-    """What a caller is told, and another who asks meanwhile and stops the script, if it can be stopped."""
+    """What a caller is told, and another that asks meanwhile and stops the script, if it can be stopped."""
     with contextlib.closing(Piped(port)) as caller, contextlib.closing(Piped(port)) as other:
         for words in BEFORE:
             said(other, *words)

@@ -243,7 +243,7 @@ class TypedComparison:
         return []
 
     def _chance_differs(self, maker: Maker, request: Request) -> list[str]:
-        """As above, of one request whose reply chance decides; both sides hold the same afterwards."""
+        """As above, of one request with a reply by chance; both sides hold the same afterwards."""
         self.handled += 1
         held = self._ours_to(maker.look(request))
         self.reference.send([request])

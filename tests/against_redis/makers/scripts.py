@@ -58,4 +58,4 @@ class Scripts(Maker):
         if not hasattr(self, "_others"):
             self.rows()
         words = self.chance.choice(self._others)() if self.chance.random() < 0.8 else self.some(self.value, 4)
-        return [word for word in words if word.upper() != "IDX"]  # a map, whose order in Lua is nobody's
+        return [word for word in words if word.upper() != "IDX"]  # a map, without an order in Lua

@@ -39,12 +39,12 @@ class Maker(TableRequests):
     """Requests about one type of value, from one source of chance, for a server of which it is known what it knows.
 
     kind: the name of its keys in OWN.
-    weights: how often each command is asked whose form the table gives; `words` fills it. `rows` adds what the table
+    weights: how often each command with a form by the table is asked; `words` fills it. `rows` adds what the table
     does not say.
-    unordered: commands whose reply's elements have no order (SMEMBERS, HKEYS).
-    pairwise: commands whose reply is pairs without an order: flat in RESP2 (HGETALL).
+    unordered: commands with elements of the reply in no order (SMEMBERS, HKEYS).
+    pairwise: commands with pairs without an order as their reply: flat in RESP2 (HGETALL).
     scans: commands that answer a cursor and elements without an order; True: in pairs. Send them with COUNT 1000.
-    by_chance: commands whose reply, or what they do, chance decides. They are sent alone, never inside MULTI.
+    by_chance: commands with a reply, or an effect, by chance. They are sent alone, never inside MULTI.
     blocking: commands that may wait: sent inside MULTI alone, where nothing waits.
     """
 

@@ -28,7 +28,7 @@ class Sizes(Maker):
 
 
 class CountedStrings(Strings):
-    """Strings whose sizes Redis counts after every change."""
+    """Strings with sizes that Redis counts after every change."""
 
     weights: ClassVar = {name: weight for name, weight in Strings.weights.items() if name not in NOT_COUNTED_BY_REDIS}
 

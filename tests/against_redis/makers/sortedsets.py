@@ -77,7 +77,7 @@ class SortedSets(Maker):
         )  # fmt: skip
 
     def rows(self) -> list[Row]:
-        """Beyond the table: ranges whose ends and options go together, and sets of one score, which have an order."""
+        """Beyond the table: ranges with fitting ends and options, and sets of one score, which have an order."""
         return [
             *super().rows(), (6, "ZADD", self.even), (8, "ZLEXCOUNT", self.lex_ranges), (10, "ZRANGE", self.zrange),
             (4, "ZRANGESTORE", self.zrangestore), (1, "OBJECT", self.encoding), (2, "SADD", self.plain_sets),

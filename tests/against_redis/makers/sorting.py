@@ -12,7 +12,7 @@ RECORDS = ("r_1", "r_2", "r_3", "r_10:x", "r_a")
 
 
 class Sorting(Maker):
-    """Few parts, and few keys that they lead to; of equal weights by ALPHA none, whose order Redis leaves open."""
+    """Few parts, and few keys that they lead to; of equal weights by ALPHA none: Redis leaves their order open."""
 
     kind = "lists"
 
