@@ -228,6 +228,6 @@ class Course:
 
 @contextlib.contextmanager
 def course(framework: Framework) -> Iterator[Course]:
-    """A course whose files and processes go with it."""
+    """A course; its files and processes go with it."""
     with tempfile.TemporaryDirectory(prefix="penstock-clients-") as directory, SessionReaper() as reaper:
         yield Course(framework, Path(directory), reaper)

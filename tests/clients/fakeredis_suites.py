@@ -23,7 +23,7 @@ LONGEST_S: Final = 1800
 
 
 class Suite(NamedTuple):
-    """A library whose source distribution has tests; `needs` are their packages, `paths` the tests."""
+    """A library with tests in its source distribution; `needs` are their packages, `paths` the tests."""
 
     library: str
     version: str

@@ -23,7 +23,7 @@ class Framework:
     `kept`: results that must be read back through the framework itself. `beside`: further processes,
     started again with the server if `beside_restarts`.
     `nudged`: it looks for lost jobs only when a new one comes. `in_cluster`: the server has `cluster-enabled yes`.
-    `by_tls`: it comes by TLS, as a user who may do what the jobs need (`servers.py`).
+    `by_tls`: it comes by TLS, as a user with the rights that the jobs need (`servers.py`).
     """
 
     name: str

@@ -20,7 +20,7 @@ NO_PLACE: Final = ("host", "port", "username", "password")  # of a connection: t
 
 
 class FakeServer:
-    """A server of its own. While `connected` is False nobody reaches it."""
+    """A server of its own. While `connected` is False no client reaches it."""
 
     def __init__(self) -> None:
         self.embedded = penstock.Server().start()

@@ -17,7 +17,7 @@ app.conf.update(
         "visibility_timeout": 5,
         "unacked_restore_interval": 2,  # by default they are looked for every 100 seconds,
         "unacked_restore_throttle": 1,
-        "unacked_mutex_expire": 10,  # and whoever dies while looking keeps the others from it for 300
+        "unacked_mutex_expire": 10,  # and a worker that dies while looking keeps the others from it for 300
     },
     broker_connection_retry_on_startup=True,
     worker_cancel_long_running_tasks_on_connection_loss=False,
