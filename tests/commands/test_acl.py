@@ -175,7 +175,7 @@ def test_a_first_argument_with_spaces_is_refused(dialogue: Dialogue) -> None:
 
 
 def test_a_target_without_sources_is_a_key(dialogue: Dialogue) -> None:
-    """Redis 8.6.3 finds no key in it, so everybody may make any key."""
+    """Redis 8.6.3 finds no key in it, so every user may make any key."""
     dialogue("ACL SETUSER joe on nopass +@all", "AUTH joe x")
 
     assert str(dialogue("PFMERGE k")) == "NOPERM No permissions to access a key"
@@ -230,7 +230,7 @@ def test_a_word_spelled_like_an_option_needs_no_right(dialogue: Dialogue, line: 
     assert "NOPERM" not in str(dialogue(line))
 
 
-def test_a_stream_is_forwarded_only_by_a_user_who_may_read_it(dialogue: Dialogue) -> None:
+def test_a_stream_is_forwarded_only_by_a_user_with_the_right_to_read_it(dialogue: Dialogue) -> None:
     dialogue("XADD w1 1-0 f v", "XGROUP CREATE w1 g 0", "ACL SETUSER joe on nopass +@all %W~w* ~rw*", "AUTH joe x")
 
     assert dialogue("PENSTOCK.POLICY w1 MAXLEN 5") == b"OK"
@@ -239,7 +239,7 @@ def test_a_stream_is_forwarded_only_by_a_user_who_may_read_it(dialogue: Dialogue
 
 
 def test_what_a_user_was_allowed_once_is_asked_again_when_the_rules_change(dialogue: Dialogue) -> None:
-    """A user remembers allowed requests whose keys must be looked for."""
+    """A user remembers allowed requests with keys that must be looked for."""
     read = "XREADGROUP GROUP g joe STREAMS orders:1 >"
     joe = dialogue.another()
     dialogue("XADD orders:1 1-0 f v", "XGROUP CREATE orders:1 g 0", "ACL SETUSER joe on nopass +@all ~orders:*")
@@ -297,7 +297,7 @@ def test_in_a_pipeline_each_request_is_judged_by_its_own_key(
     assert replies == expected
 
 
-# -- what a change means to those who are there -----------------------------------------------------------------------
+# -- what a change means to the clients that are there -----------------------------------------------------------------
 
 
 def test_a_deleted_user_is_shown_out(dialogue: Dialogue) -> None:
@@ -311,7 +311,7 @@ def test_a_deleted_user_is_shown_out(dialogue: Dialogue) -> None:
     assert not joe.session.authenticated
 
 
-def test_who_deletes_itself_gets_the_reply_and_nothing_more(dialogue: Dialogue) -> None:
+def test_a_user_that_deletes_itself_gets_the_reply_and_nothing_more(dialogue: Dialogue) -> None:
     dialogue("ACL SETUSER joe on nopass +@all ~* &*", "AUTH joe x")
 
     assert dialogue("ACL DELUSER joe") == 1
@@ -328,12 +328,12 @@ LISTENERS = {
     "a shard's channel": ("SSUBSCRIBE d", "resetchannels", True),
     "all channels": ("PSUBSCRIBE c:*", "allchannels", False),
     "a command that is gone": ("SUBSCRIBE d", "-subscribe", False),
-    "a user who is off": ("SUBSCRIBE d", "off", False),
+    "a user that is off": ("SUBSCRIBE d", "off", False),
 }
 
 
 @pytest.mark.parametrize(("subscription", "change", "is_closed"), LISTENERS.values(), ids=LISTENERS)
-def test_a_listener_is_closed_who_may_not_listen_any_more(
+def test_a_listener_that_may_not_listen_any_more_is_closed(
     dialogue: Dialogue, subscription: str, change: str, is_closed: bool
 ) -> None:
     joe = dialogue.another()
@@ -478,7 +478,7 @@ def test_saved_users_are_the_ones_that_are_loaded(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["users.acl"]
 
 
-def test_loading_shows_out_who_is_gone_and_gives_the_others_their_new_rules(tmp_path: Path) -> None:
+def test_loading_closes_users_that_are_gone_and_gives_the_others_their_new_rules(tmp_path: Path) -> None:
     dialogue = with_file(tmp_path, "user joe on nopass +@all\nuser amy on nopass +@all\n")
     joe, amy = dialogue.another(), dialogue.another()
     joe("AUTH joe x")

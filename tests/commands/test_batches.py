@@ -103,7 +103,7 @@ class Pipelines:
         return [[name, key, own, *self.fields(width)] for own in ids]
 
     def unlike(self) -> list[bytes]:
-        """An XADD or XACK whose neighbours may have other keys, options, or ids of their own."""
+        """An XADD or XACK with neighbours that may have other keys, options, or ids of their own."""
         chance = self.chance
         key = chance.choice((b"s", b"t", b"t", b"text", b"u%d" % chance.randrange(99)))
         if chance.random() < 0.2:

@@ -170,7 +170,7 @@ def test_a_paused_write_runs_when_the_pause_ends(dialogue: Dialogue, engine: Eng
     assert other.arrived() == [b"OK"]
 
 
-def test_unpause_lets_everybody_go(dialogue: Dialogue, engine: Engine) -> None:
+def test_unpause_releases_all_clients(dialogue: Dialogue, engine: Engine) -> None:
     other = dialogue.another()
     dialogue("CLIENT PAUSE 100000 WRITE")
     other("SET k v")
@@ -238,7 +238,7 @@ def test_unblock_with_an_error_says_so(dialogue: Dialogue) -> None:
     assert [str(answer) for answer in waiting.arrived()] == ["UNBLOCKED client unblocked via CLIENT UNBLOCK"]
 
 
-def test_who_is_held_back_by_a_pause_cannot_be_unblocked(dialogue: Dialogue) -> None:
+def test_a_client_held_back_by_a_pause_cannot_be_unblocked(dialogue: Dialogue) -> None:
     paused = dialogue.another()
     dialogue("CLIENT PAUSE 1000 WRITE")
     paused("SET k v")

@@ -119,6 +119,6 @@ def test_other_files_are_refused(text: str) -> None:
         new_node().read(text)
 
 
-def test_a_node_of_a_cluster_follows_nobody(node_client: Dialogue) -> None:
+def test_a_node_of_a_cluster_follows_no_master(node_client: Dialogue) -> None:
     assert str(node_client("REPLICAOF NO ONE")) == "ERR REPLICAOF not allowed in cluster mode."
     assert str(node_client("SLAVEOF 127.0.0.1 1")) == "ERR REPLICAOF not allowed in cluster mode."

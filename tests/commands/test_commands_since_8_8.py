@@ -227,7 +227,7 @@ def test_a_reader_of_some_takes_what_comes_first(dialogue: Dialogue) -> None:
     assert reader.arrived() == [[b"1", b"2"]]
 
 
-def test_nobody_waits_inside_a_transaction(dialogue: Dialogue) -> None:
+def test_no_request_waits_inside_a_transaction(dialogue: Dialogue) -> None:
     dialogue("MULTI", "BLMOVEM l o LEFT RIGHT 0 COUNT 3 BULK", "BLMOVEM l o LEFT RIGHT 0 EXACTLY 3 BULK")
 
     assert dialogue("EXEC") == [[], None]

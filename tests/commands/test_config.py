@@ -49,7 +49,7 @@ OTHER_DEFAULTS = {
     "bind",  # the loopback address alone
     "appendonly", "aof-use-rdb-preamble", "save",  # the log is all there is
 }  # fmt: skip
-OF_THE_RUN = {"dir", "port", "enable-debug-command"}  # set by whoever starts the reference
+OF_THE_RUN = {"dir", "port", "enable-debug-command"}  # set at the start of the reference
 
 
 @pytest.mark.parametrize("line", ALIKE)

@@ -67,7 +67,7 @@ def test_a_connection_from_before_the_password_stays_logged_in(dialogue: Dialogu
     assert dialogue("CONFIG SET requirepass secret", "PING") == b"PONG"
 
 
-def test_a_password_taken_away_lets_everybody_in(locked: Engine) -> None:
+def test_a_password_taken_away_lets_every_client_in(locked: Engine) -> None:
     locked.settings.set_pairs([("requirepass", "")])
 
     assert Dialogue(locked)("PING") == b"PONG"
@@ -85,7 +85,7 @@ def test_hello_that_is_refused_changes_nothing(dialogue: Dialogue) -> None:
     assert dialogue.raw("CLIENT GETNAME") == b"$-1\r\n"
 
 
-def test_hello_names_the_redis_whose_commands_are_complete(dialogue: Dialogue) -> None:
+def test_hello_names_the_redis_with_all_commands_here(dialogue: Dialogue) -> None:
     assert b"$6\r\n8.10.0\r\n" in dialogue.raw("HELLO")
 
 

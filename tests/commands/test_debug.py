@@ -76,7 +76,7 @@ def test_debug_may_be_allowed_to_local_clients_alone(address: str, allowed: bool
     assert (engine.handle(client, [b"DEBUG", b"SLEEP", b"0"]) == b"+OK\r\n") is allowed
 
 
-def test_sleep_stops_the_clock_of_everybody(debugger: Dialogue) -> None:
+def test_sleep_stops_the_clock_of_all_clients(debugger: Dialogue) -> None:
     before = debugger.engine.clock.now_us()
     debugger("DEBUG SLEEP 1.5")
 

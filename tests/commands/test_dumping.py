@@ -135,7 +135,7 @@ def test_a_restored_key_is_idle_or_used_as_it_was(
     assert dialogue(question) == expected
 
 
-def test_reading_a_payload_tells_nobody_and_counts_nothing(dialogue: Dialogue) -> None:
+def test_reading_a_payload_notifies_no_client_and_counts_nothing(dialogue: Dialogue) -> None:
     dialogue("XADD k 1-1 f v", "XGROUP CREATE k g 0", "XREADGROUP GROUP g alice STREAMS k >")
     payload = dialogue("DUMP k")
     other = dialogue.another()

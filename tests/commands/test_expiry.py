@@ -122,7 +122,7 @@ def test_remaining_seconds_are_rounded_to_the_nearest(dialogue: Dialogue, clock:
     assert dialogue("TTL a") == 1
 
 
-def test_a_replay_keeps_a_key_whose_time_has_passed_until_its_delete_comes(dialogue: Dialogue) -> None:
+def test_a_replay_keeps_a_key_past_its_time_until_its_delete_comes(dialogue: Dialogue) -> None:
     dialogue.session.privileged = True
 
     assert dialogue("SET a 1 PXAT 1", "PEXPIREAT a 2") == 1

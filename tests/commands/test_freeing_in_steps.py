@@ -1,4 +1,4 @@
-"""What a large stream leaves behind is freed bit by bit, and nobody else loses anything by it."""
+"""What a large stream leaves behind is freed bit by bit, and no other key loses anything by it."""
 
 from itertools import pairwise
 
@@ -83,7 +83,7 @@ def test_where_memory_is_limited_it_is_free_at_once(engine: Engine, dialogue: Di
     assert not engine.lazy_free.parts
 
 
-def test_small_values_wait_for_nobody(engine: Engine, dialogue: Dialogue) -> None:
+def test_small_values_are_freed_at_once(engine: Engine, dialogue: Dialogue) -> None:
     dialogue("XADD small 1-0 f v", "SET string x", "RPUSH list a b", "DEL small string list")
 
     assert not engine.lazy_free.parts

@@ -28,7 +28,7 @@ class Peer(FakeTransport):
 
 
 class Client(Dialogue):
-    """A dialogue whose session has a connection to a peer."""
+    """A dialogue with a session that has a connection to a peer."""
 
     def __init__(self, server: FakeServer) -> None:
         super().__init__(server.engine)

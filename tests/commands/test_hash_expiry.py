@@ -1,4 +1,4 @@
-"""Fields whose time has passed: hidden at once, removed by whoever looks or by the tick, logged and told."""
+"""Fields past their time: hidden at once, removed by the first request or by the tick, logged and published."""
 
 from typing import Any
 
@@ -64,7 +64,7 @@ LOOKS = {
 
 
 @pytest.mark.parametrize(("look", "answer"), LOOKS.items(), ids=LOOKS)
-def test_an_overdue_field_is_seen_by_nobody(
+def test_an_overdue_field_is_seen_by_no_client(
     heard: ObservedEngine, said: Dialogue, look: str, answer: list[Any] | None
 ) -> None:
     said("HSET h a 1 b 2 c 3", f"HPEXPIREAT h {NOW_MS + 10} FIELDS 2 a b")
@@ -107,7 +107,7 @@ def test_a_field_set_after_its_time_begins_anew(
     assert said("HTTL h FIELDS 1 a") == [-1]
 
 
-def test_the_tick_removes_fields_that_nobody_meets_and_the_key_with_the_last(
+def test_the_tick_removes_fields_that_no_request_meets_and_the_key_with_the_last(
     heard: ObservedEngine, said: Dialogue
 ) -> None:
     said("HSET h a 1 b 2", f"HPEXPIREAT h {NOW_MS + 10} FIELDS 1 a", f"HPEXPIREAT h {NOW_MS + 20} FIELDS 1 b")

@@ -1,4 +1,4 @@
-"""Requests of somebody who means harm, refused in the words of a real Redis. docs/security.md names them."""
+"""Requests that are meant to harm, refused in the words of a real Redis. docs/security.md names them."""
 
 import shlex
 

@@ -88,7 +88,7 @@ def test_listeners_are_told(engine: Engine, dialogue: Dialogue) -> None:
     assert values(dialogue.raw("INFO server"))["listener0"] == "name=tcp,bind=127.0.0.1,port=6379"
 
 
-def test_who_waits_and_watches_is_counted(dialogue: Dialogue) -> None:
+def test_clients_that_wait_or_watch_are_counted(dialogue: Dialogue) -> None:
     dialogue.another()("XREAD BLOCK 10 STREAMS a b $ $")
     dialogue.another()("WATCH k l")
 

@@ -1,4 +1,4 @@
-"""Requests that wait for a list: who is served, in which order, with what."""
+"""Requests that wait for a list: which are served, in which order, with what."""
 
 import pytest
 
@@ -36,7 +36,7 @@ def waiting(dialogue: Dialogue, *lines: str) -> list[Dialogue]:
     return clients
 
 
-def test_the_first_who_waits_is_served_first(dialogue: Dialogue) -> None:
+def test_the_first_that_waits_is_served_first(dialogue: Dialogue) -> None:
     first, second, third = waiting(dialogue, "BLPOP q 0", "BRPOP q 0", "BLPOP q 0")
 
     assert dialogue("RPUSH q a b") == 2
@@ -51,7 +51,7 @@ def test_one_push_to_a_long_queue_of_workers_tries_one_of_them() -> None:
     assert looks_at_a_push(1000) == looks_at_a_push(1)
 
 
-def test_a_push_is_answered_with_the_length_before_anybody_is_served(dialogue: Dialogue) -> None:
+def test_a_push_is_answered_with_the_length_before_a_waiting_client_is_served(dialogue: Dialogue) -> None:
     waiting(dialogue, "BLPOP q 0")
 
     assert dialogue("RPUSH q a b c") == 3
@@ -77,7 +77,7 @@ def test_a_chain_of_moves_is_served_from_one_push(dialogue: Dialogue) -> None:
     assert dialogue("DBSIZE") == 0
 
 
-def test_a_value_of_another_type_wakes_nobody(dialogue: Dialogue) -> None:
+def test_a_value_of_another_type_wakes_no_client(dialogue: Dialogue) -> None:
     (client,) = waiting(dialogue, "BLPOP q 0")
 
     dialogue("SET q x", "DEL q", "XADD q 1-0 f v", "DEL q")
@@ -87,7 +87,7 @@ def test_a_value_of_another_type_wakes_nobody(dialogue: Dialogue) -> None:
     assert client.arrived() == [[b"q", b"a"]]
 
 
-def test_whoever_is_woken_hears_of_another_type_at_an_earlier_key(dialogue: Dialogue) -> None:
+def test_a_woken_client_is_told_of_another_type_at_an_earlier_key(dialogue: Dialogue) -> None:
     (client,) = waiting(dialogue, "BLPOP a b 0")
 
     dialogue("SET a x", "RPUSH b 1")
@@ -107,7 +107,7 @@ def test_a_move_to_a_key_of_another_type_is_refused_when_it_is_its_turn(dialogue
     assert dialogue("LLEN a") == 1
 
 
-def test_a_list_that_a_transaction_leaves_empty_wakes_nobody(dialogue: Dialogue) -> None:
+def test_a_list_that_a_transaction_leaves_empty_wakes_no_client(dialogue: Dialogue) -> None:
     (client,) = waiting(dialogue, "BLPOP q 0")
 
     dialogue("MULTI", "RPUSH q a", "LPOP q", "EXEC")
@@ -144,7 +144,7 @@ def test_a_restored_list_is_popped(dialogue: Dialogue) -> None:
     assert client.arrived() == [[b"q", b"a"]]
 
 
-def test_several_items_are_popped_by_one_who_waits(dialogue: Dialogue) -> None:
+def test_several_items_are_popped_by_one_waiting_client(dialogue: Dialogue) -> None:
     first, second = waiting(dialogue, "BLMPOP 0 2 p q LEFT COUNT 2", "BLMPOP 0 1 q RIGHT COUNT 9")
 
     dialogue("RPUSH q a b c d")

@@ -17,7 +17,7 @@ from tests.support.memory_disk import MemoryDisk
 
 
 class Logging(Dialogue):
-    """A dialogue with an engine whose log is for an older Redis; `logged` shows the lines of what was asked last."""
+    """A dialogue with an engine that logs for an older Redis; `logged` shows the lines of what was asked last."""
 
     def __init__(self, version: str) -> None:
         settings = settings_with(aof_compat_version=version)

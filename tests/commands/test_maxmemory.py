@@ -34,7 +34,7 @@ def log() -> UnitLog:
 
 @pytest.fixture
 def roomy(clock: ManualClock, log: UnitLog) -> Dialogue:
-    """A client of a server whose memory is what its keys take, and that keeps a log."""
+    """A client of a server that counts as memory what its keys take, and keeps a log."""
     client = Dialogue(make_engine(clock, log))
     client.engine.memory.reading = lambda: (dataset_bytes(client.engine.keyspace), 0)
     return client
@@ -149,7 +149,7 @@ def test_what_was_used_longest_ago_goes_first(roomy: Dialogue, clock: ManualCloc
     assert sorted(roomy("KEYS *")) == [b"a", b"c"]
 
 
-def test_what_was_changed_longest_ago_goes_first_whoever_reads_it(roomy: Dialogue, clock: ManualClock) -> None:
+def test_what_was_changed_longest_ago_goes_first_though_it_is_read(roomy: Dialogue, clock: ManualClock) -> None:
     roomy("CONFIG SET maxmemory-policy allkeys-lrm", "SET a v", "SET b v")
     clock.advance(10_000)
     roomy("APPEND a w", "GET b")

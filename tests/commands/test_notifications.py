@@ -1,4 +1,4 @@
-"""Keyspace notifications: which events are told, to whom, and in which order."""
+"""Keyspace notifications: which events are published, to which clients, and in which order."""
 
 import random
 

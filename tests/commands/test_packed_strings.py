@@ -25,7 +25,7 @@ MANY = FEW + 500
 
 
 def packing(engine: Engine) -> Engine:
-    """The engine, whose databases pack from the first key on."""
+    """The engine, with databases that pack from the first key on."""
     for db in engine.keyspace.databases:
         db.values = KeyTable(few=0)
     return engine

@@ -1,4 +1,4 @@
-"""XPENDING and XINFO STREAM FULL list the entries that a walk over the group finds, whoever owns them."""
+"""XPENDING and XINFO STREAM FULL list the entries that a walk over the group finds, of every owner."""
 
 import random
 from typing import Any, NamedTuple
@@ -142,7 +142,7 @@ SLOTS = some.tuples(some.sampled_from(list(NAMES)), NUMBERS | some.just(5), NUMB
 
 
 def block_of(slots: list[tuple[int, int, int, bool]], ms: int, seq: int) -> PendingBlock:
-    """A block whose slots have these owners, times and counts; a true value begins another millisecond."""
+    """A block with these owners, times and counts in its slots; a true value begins another millisecond."""
     segment = Segment()
     for _, _, _, is_next in slots:
         ms, seq = (ms + 1, 0) if is_next else (ms, seq + 1)

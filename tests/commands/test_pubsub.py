@@ -26,7 +26,7 @@ def test_channels_and_patterns_are_counted_together_and_shard_channels_by_themse
     assert dialogue("SUNSUBSCRIBE a") == [b"sunsubscribe", b"a", 0]
 
 
-def test_who_leaves_everything_has_each_channel_confirmed(dialogue: Dialogue) -> None:
+def test_a_client_that_leaves_everything_has_each_channel_confirmed(dialogue: Dialogue) -> None:
     dialogue("HELLO 3")
     dialogue.raw("SUBSCRIBE a b")
 
@@ -34,7 +34,7 @@ def test_who_leaves_everything_has_each_channel_confirmed(dialogue: Dialogue) ->
 
 
 @pytest.mark.parametrize("name", ["UNSUBSCRIBE", "PUNSUBSCRIBE", "SUNSUBSCRIBE"])
-def test_who_listens_to_nothing_leaves_nothing(dialogue: Dialogue, name: str) -> None:
+def test_a_client_that_listens_to_nothing_leaves_nothing(dialogue: Dialogue, name: str) -> None:
     assert dialogue(name) == [name.lower().encode(), None, 0]
 
 

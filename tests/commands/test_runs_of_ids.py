@@ -1,4 +1,4 @@
-"""Requests that name many ids do what as many requests with one id do, whoever owns the entries."""
+"""Requests that name many ids do what as many requests with one id do, with entries of any owner."""
 
 import random
 from array import array

@@ -122,7 +122,7 @@ def test_a_key_that_is_there_all_the_time_is_shown_whatever_else_changes(data: A
     dialogue.engine.keyspace.databases[0].check()
 
 
-def test_an_order_that_nobody_uses_for_a_minute_is_dropped(dialogue: Dialogue, clock: ManualClock) -> None:
+def test_an_order_that_is_not_used_for_a_minute_is_dropped(dialogue: Dialogue, clock: ManualClock) -> None:
     dialogue("SET a 1", "SCAN 0")
     database = dialogue.engine.keyspace.databases[0]
 

@@ -67,7 +67,7 @@ def late() -> Late:
 
 @pytest.fixture
 def alone() -> Dialogue:
-    """An engine whose scripts nobody can kill, with all the time in the world."""
+    """An engine with scripts that cannot be killed, with all the time in the world."""
     dialogue = Dialogue(make_engine(SystemClock()))
     dialogue("CONFIG SET busy-reply-threshold 60000")
     return dialogue
@@ -175,7 +175,7 @@ def failing_start(thread: threading.Thread) -> None:
     raise RuntimeError("can't start new thread")
 
 
-def test_a_script_that_ends_with_an_exception_leaves_nobody_busy() -> None:
+def test_a_script_that_ends_with_an_exception_leaves_no_client_busy() -> None:
     worker = ScriptThread(lambda: None)
 
     assert b"not enough memory" in (worker.run(out_of_memory, PATIENCE_S) or b"")

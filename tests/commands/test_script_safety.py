@@ -205,7 +205,7 @@ def test_functions_and_scripts_have_settings_of_json_of_their_own(dialogue: Dial
     assert ask(dialogue, "return cjson.decode_max_depth()") == 1000
 
 
-def test_an_error_whose_text_is_looked_for_in_vain_is_an_error(dialogue: Dialogue) -> None:
+def test_an_error_without_the_text_that_is_looked_for_is_an_error(dialogue: Dialogue) -> None:
     code = b"error(setmetatable({}, {__index = function() error('x') end}))"
 
     assert dialogue.words(b"EVAL", code, b"0").startswith(b"-ERR unknown error script: ")

@@ -91,7 +91,7 @@ def test_a_script_inside_a_transaction_is_logged_with_it(logged: Dialogue, log: 
     assert len(log.units) == 1
 
 
-def test_an_endless_script_inside_a_transaction_is_stopped_where_nobody_could_kill_it(clock: ManualClock) -> None:
+def test_an_endless_script_inside_a_transaction_is_stopped_where_none_could_kill_it(clock: ManualClock) -> None:
     engine = make_engine(SystemClock())
     dialogue = Dialogue(engine)
     dialogue("CONFIG SET busy-reply-threshold 50", "MULTI")
@@ -388,7 +388,7 @@ def seen_of(code: bytes, kept: str, said: str, command: str) -> list[object]:
 
 
 class Late:
-    """An engine whose caller is told when a late script is over."""
+    """An engine that calls back when a late script is over."""
 
     def __init__(self, log: UnitLog, clock: Clock | None = None) -> None:
         self.over = threading.Event()
@@ -455,7 +455,7 @@ def test_a_script_that_has_written_goes_on_to_its_end_and_is_one_unit(late: Late
     assert late.other("GET a") == b"2"
 
 
-def test_who_leaves_while_the_server_is_busy_is_forgotten_afterwards(late: Late) -> None:
+def test_a_client_that_leaves_while_the_server_is_busy_is_forgotten_afterwards(late: Late) -> None:
     gone = late.other.another()
     gone("WATCH a", "SUBSCRIBE c")
     script(late.caller, "while true do end")

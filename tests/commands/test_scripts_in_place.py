@@ -284,7 +284,7 @@ def test_a_small_script_behind_what_took_long_in_a_transaction_needs_no_thread(
     assert threads == []
 
 
-def test_a_script_whose_loops_cannot_count_their_turns_runs_in_a_thread(
+def test_a_script_with_loops_that_cannot_count_their_turns_runs_in_a_thread(
     late: Late, threads: list[Callable[[], bytes]]
 ) -> None:
     late.caller("CONFIG SET busy-reply-threshold 60000")
@@ -345,7 +345,7 @@ def test_scripts_run_in_place_after_one_that_was_killed(late: Late, threads: lis
 
 
 @replaces_functions
-def test_a_script_whose_thread_cannot_start_leaves_the_next_one_alone(
+def test_a_script_with_a_thread_that_cannot_start_leaves_the_next_one_alone(
     late: Late, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     code = "redis.call('SET', 'a', ('x'):rep(100000)) return #redis.call('GET', 'a')"

@@ -109,7 +109,7 @@ def test_info_counts_what_was_slow(everything_is_slow: Dialogue) -> None:
 
 @pytest.fixture
 def delayed() -> Dialogue:
-    """A client whose DEBUG SLEEP of 5 ms was noted."""
+    """A client with a noted DEBUG SLEEP of 5 ms."""
     dialogue = Dialogue(engine_for_debugging())
     dialogue("CONFIG SET latency-monitor-threshold 1", "DEBUG SLEEP 0.007", "DEBUG SLEEP 0.005")
     return dialogue
@@ -182,7 +182,7 @@ def test_a_request_that_was_served_is_kept_by_the_time_it_ran(everything_is_slow
     assert slow_words(everything_is_slow)[:2] == [[b"BLPOP", b"q", b"0"], [b"RPUSH", b"q", b"x"]]
 
 
-def test_a_request_whose_wait_ended_is_kept_once(everything_is_slow: Dialogue, clock: ManualClock) -> None:
+def test_a_request_that_waited_is_kept_once(everything_is_slow: Dialogue, clock: ManualClock) -> None:
     waiting = everything_is_slow.another()
     waiting("BLPOP q 1")
     assert slow_words(everything_is_slow) == []

@@ -329,7 +329,7 @@ def test_append_makes_no_string_longer_than_a_request_may_carry(dialogue: Dialog
     assert dialogue("APPEND a ''") == 1 << 20
 
 
-def test_strings_whose_common_subsequence_would_take_redis_too_much_memory_are_refused(dialogue: Dialogue) -> None:
+def test_strings_are_refused_if_their_common_subsequence_would_take_redis_too_much_memory(dialogue: Dialogue) -> None:
     dialogue("SETRANGE a 20000 x", "SETRANGE b 20000 x")
 
     assert "exceeds proto-max-bulk-len" in str(dialogue("LCS a b LEN"))

@@ -1,4 +1,4 @@
-"""Client-side caching: who is told of changed keys, beyond what the transcripts show."""
+"""Client-side caching: which clients are told of changed keys, beyond what the transcripts show."""
 
 import random
 
@@ -15,7 +15,7 @@ KEYS = [b"a", b"ab", b"abc", b"b", b"bc", b"c"]
 
 
 def tracker(client: Dialogue, options: str = "") -> Dialogue:
-    """A client with RESP3 whose tracking is on."""
+    """A client with RESP3 and tracking."""
     client.session.resp = 3
     assert client(f"CLIENT TRACKING ON {options}") == b"OK"
     return client

@@ -16,14 +16,14 @@ from tests.support.seeds import seeds
 
 
 def client_of(dialogue: Dialogue, rules: str) -> Dialogue:
-    """A client of the user u, who may run every command with these keys."""
+    """A client of the user u, with the right to every command with these keys."""
     dialogue(f"ACL SETUSER u reset on nopass +@all {rules}")
     client = dialogue.another()
     assert client("AUTH u x") == b"OK"
     return client
 
 
-def test_a_change_is_told_to_those_who_may_read_the_key(dialogue: Dialogue) -> None:
+def test_a_change_is_told_to_clients_with_the_right_to_read_the_key(dialogue: Dialogue) -> None:
     client = tracker(client_of(dialogue, "%R~foo:* %W~bar:*"), "BCAST")
 
     dialogue("MSET topsecret:1 x foo:1 y bar:1 z")
@@ -66,7 +66,7 @@ def test_redirected_messages_have_what_the_tracking_user_may_read(dialogue: Dial
     assert invalidated(few_rights) == [[b"foo:1", b"topsecret:1"]]
 
 
-def test_who_becomes_another_user_forgets_what_it_has_read_after_the_reply(dialogue: Dialogue) -> None:
+def test_a_client_that_becomes_another_user_forgets_what_it_has_read_after_the_reply(dialogue: Dialogue) -> None:
     dialogue("ACL SETUSER v on nopass +@all ~*", "ACL SETUSER w on nopass +@all ~* &c")
     client = tracker(client_of(dialogue, "~foo:*"))
 
@@ -142,7 +142,7 @@ class Tracker:
 
 
 class World:
-    """An administrator, two users whose rules change, and clients of theirs that track keys in every way."""
+    """An administrator, two users with rules that change, and clients of theirs that track keys in every way."""
 
     def __init__(self, seed: int) -> None:
         self.chance = random.Random(seed)

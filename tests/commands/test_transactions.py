@@ -122,9 +122,7 @@ def test_a_key_that_was_overdue_when_it_was_watched_has_not_changed_by_going(
     assert ours == [step.reply for step in logging_redis.play(dialogue)]
 
 
-def test_a_key_whose_time_passes_while_it_is_watched_breaks_the_transaction(
-    dialogue: Dialogue, clock: ManualClock
-) -> None:
+def test_a_key_that_expires_while_it_is_watched_breaks_the_transaction(dialogue: Dialogue, clock: ManualClock) -> None:
     dialogue("SET a 1 PX 100", "WATCH a")
     clock.advance(101)
 
@@ -140,7 +138,7 @@ def test_a_key_that_expires_and_is_flushed_while_it_is_watched_breaks_the_transa
     assert dialogue("FLUSHALL", "MULTI", "PING", "EXEC") is None
 
 
-def test_somebody_elses_change_breaks_the_transaction(dialogue: Dialogue) -> None:
+def test_another_clients_change_breaks_the_transaction(dialogue: Dialogue) -> None:
     dialogue("SET a 1", "WATCH a")
     dialogue.another()("SET a 2")
 

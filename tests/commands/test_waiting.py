@@ -1,4 +1,4 @@
-"""Readers that wait: who is served, in which order, with what, and what it costs the others."""
+"""Readers that wait: which are served, in which order, with what, and what it costs the others."""
 
 from typing import Any
 
@@ -32,7 +32,7 @@ def names(found: list[Any]) -> list[object]:
     return [value if isinstance(value, Exception | None) else [entry[0] for entry in value[0][1]] for value in found]
 
 
-def test_the_first_who_waits_is_served_first(group: Dialogue) -> None:
+def test_the_first_that_waits_is_served_first(group: Dialogue) -> None:
     first, second = blocked_readers(group, READ.format("a", 0), READ.format("b", 0))
 
     assert group("XADD s 1-0 f v") == b"1-0"
@@ -52,14 +52,14 @@ def test_two_readers_share_what_one_transaction_adds(group: Dialogue) -> None:
     assert names(second.arrived()) == [[b"2-0"]]
 
 
-def test_what_a_transaction_adds_and_deletes_wakes_nobody(group: Dialogue) -> None:
+def test_what_a_transaction_adds_and_deletes_wakes_no_client(group: Dialogue) -> None:
     (reader,) = blocked_readers(group, READ.format("a", 0))
 
     group("MULTI", "XADD s 1-0 f v", "XDEL s 1-0", "EXEC")
     assert reader.arrived() == []
 
 
-def test_everybody_who_waits_by_xread_gets_everything(dialogue: Dialogue) -> None:
+def test_every_client_that_waits_by_xread_gets_everything(dialogue: Dialogue) -> None:
     readers = blocked_readers(dialogue, *["XREAD BLOCK 0 STREAMS s $"] * 3)
 
     dialogue("XADD s 1-0 f v")
@@ -159,7 +159,7 @@ def test_a_reader_of_several_keys_that_was_tried_in_vain_goes_to_the_tail_of_the
 
 
 @replaces_functions
-def test_nobody_else_is_tried_when_one_of_many_is_served(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_other_reader_is_tried_when_one_of_many_is_served(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     tried: list[BlockedRequest] = []
     retry = Engine.retry
     monkeypatch.setattr(Engine, "retry", lambda *words: tried.append(words[1]) or retry(*words))
@@ -221,7 +221,7 @@ def test_client_unblock_ends_a_wait_as_asked(group: Dialogue) -> None:
     assert group(f"CLIENT UNBLOCK {refused.session.id}") == 0
 
 
-def test_who_hangs_up_is_forgotten(group: Dialogue, engine: Engine) -> None:
+def test_a_client_that_hangs_up_is_forgotten(group: Dialogue, engine: Engine) -> None:
     gone, next_one = blocked_readers(group, READ.format("a", 0), READ.format("b", 0))
 
     engine.server.disconnect(gone.session)
@@ -232,7 +232,7 @@ def test_who_hangs_up_is_forgotten(group: Dialogue, engine: Engine) -> None:
     assert not engine.blocking.by_key
 
 
-def test_inside_multi_nobody_waits(group: Dialogue) -> None:
+def test_inside_multi_no_request_waits(group: Dialogue) -> None:
     assert group("MULTI", READ.format("a", 0), "XREAD BLOCK 0 STREAMS s $", "EXEC") == [None, None]
 
 

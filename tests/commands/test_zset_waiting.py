@@ -1,4 +1,4 @@
-"""Requests that wait for a sorted set: who is served, in which order, with what."""
+"""Requests that wait for a sorted set: which are served, in which order, with what."""
 
 import pytest
 
@@ -7,7 +7,7 @@ from tests.support.clients_beside_redis import received
 from tests.support.dialogue import NO_REPLY, Dialogue
 
 SCRIPTS = {
-    "the first who waits is served first": [
+    "the first that waits is served first": [
         "a2 BZPOPMIN z 0", "b3 BZPOPMAX z 0", "c2 BZPOPMIN z 0", "d2 ZADD z 1 a 2 b 3 c 4 d", "d2 ZRANGE z 0 -1",
     ],
     "several members at once": ["a3 BZMPOP 0 2 y z MAX COUNT 2", "b2 ZADD z 1 a 2 b 3 c", "b2 ZRANGE z 0 -1"],
@@ -19,7 +19,7 @@ SCRIPTS = {
         "a2 BZPOPMIN y z 0", "d2 MULTI", "d2 ZADD z 1 a", "d2 ZADD y 2 b", "d2 EXEC", "d2 ZCARD z",
     ],
     "a transaction that takes all away": ["a2 BZPOPMIN z 0", "d2 MULTI", "d2 ZADD z 1 a", "d2 ZREM z a", "d2 EXEC"],
-    "another type wakes nobody": ["a2 BZPOPMIN z 0", "d2 RPUSH z a", "d2 DEL z", "d2 ZADD z 1 a"],
+    "another type wakes no client": ["a2 BZPOPMIN z 0", "d2 RPUSH z a", "d2 DEL z", "d2 ZADD z 1 a"],
     "another type at an earlier key": ["a2 BZPOPMIN y z 0", "d2 SET y x", "d2 ZADD z 1 a"],
     "events": [
         "d2 CONFIG SET notify-keyspace-events KEAn", "e3 PSUBSCRIBE __key*", "a2 BZPOPMIN z 0",
@@ -29,7 +29,7 @@ SCRIPTS = {
 
 
 @pytest.mark.parametrize("script", SCRIPTS.values(), ids=SCRIPTS.keys())
-def test_whoever_waits_for_a_sorted_set_gets_what_redis_gives_him(reference_port: int, script: list[str]) -> None:
+def test_a_client_that_waits_for_a_sorted_set_gets_what_redis_gives_it(reference_port: int, script: list[str]) -> None:
     theirs, here = received(reference_port, ["x2 FLUSHALL", *script])
 
     assert here == theirs
