@@ -125,7 +125,7 @@ class SharedLoader(Loader):
         self.whole = 0
 
     def load(self, link: Link) -> None:
-        link.ask(b"XGROUP", b"CREATE", self.prefix + b"shared", b"g", b"0", b"MKSTREAM")  # by whoever comes first
+        link.ask(b"XGROUP", b"CREATE", self.prefix + b"shared", b"g", b"0", b"MKSTREAM")  # by the first loader
         while not self.stops and not self.met_trouble:
             self._chance.choice((self._add, self._read, self._acknowledge, self._pair))(link)
 

@@ -78,7 +78,7 @@ class Producer(Loader):
 
 
 class Worker(Loader):
-    """Reads jobs. of: the job of each id that was delivered; acknowledging: ids whose XACK was sent; told: answered."""
+    """Reads jobs. of: the job of each delivered id; acknowledging: ids in an XACK that was sent; told: answered."""
 
     def __init__(self, port: int, name: str, jobs: Jobs, chance: random.Random) -> None:
         super().__init__(port)
@@ -254,10 +254,10 @@ def account(link: Link, jobs: Jobs, producers: list[Producer], workers: list[Wor
         if producer.told - everywhere:
             raise Lost(f"answered, and gone: {producer.told - everywhere}")
         if everywhere - producer.sent - {b"poison-0"}:
-            raise Lost(f"nobody sent {everywhere - producer.sent}")
+            raise Lost(f"no producer sent {everywhere - producer.sent}")
     for entry_id in found.jobs:
         if parsed(entry_id) <= found.last_id and entry_id not in found.pending | found.dead.keys() | acknowledging:
-            raise Lost(f"{entry_id!r} is neither pending nor dead, and nobody acknowledged it")
+            raise Lost(f"{entry_id!r} is neither pending nor dead, and no worker acknowledged it")
     return found
 
 

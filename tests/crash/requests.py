@@ -1,4 +1,4 @@
-"""Random requests for one client's own keys: what they lead to depends on nobody else and on no clock."""
+"""Random requests for one client's own keys: what they lead to depends on no other client and on no clock."""
 
 import random
 from collections.abc import Callable

@@ -38,7 +38,7 @@ class Life:
     """One server after the other on one disk. `moments` are those since the last start, the state it found first."""
 
     def __init__(self, seed: int, policy: str, faults: bool) -> None:
-        """Every second seed has a log whose bases are RDB files, every third a disk that cannot reserve room."""
+        """Every second seed has a log with RDB files as bases, every third a disk that cannot reserve room."""
         self._chance = random.Random(seed)
         self._policy = policy
         self._directives = {"appendfsync": policy, "aof_use_rdb_preamble": ("no", "yes")[seed % 2]}
@@ -74,7 +74,7 @@ class Life:
         self._peers = [Peer(server) for _ in PREFIXES]
         self._observer = Dialogue(server.engine)
         self.moments = [Moment([], self.picture(), False)]
-        self._asked: dict[Peer, list[int]] = {peer: [] for peer in self._peers}  # moments whose replies are to come
+        self._asked: dict[Peer, list[int]] = {peer: [] for peer in self._peers}  # moments with replies to come
         self._answered: list[tuple[int, int]] = []  # when, which moment
         # A sync runs, or failed and no fresh base came after it, or something waits in memory.
         self._shaky_since_ms: int | None = None

@@ -57,7 +57,7 @@ def made(seed: int, least: int) -> Log:
 
 
 def started(text: bytes, base: MemoryDisk) -> PoweredServer:
-    """A server whose log is that."""
+    """A server with that log."""
     disk = base.restart()
     disk.files = dict(disk.files)
     disk.files[FILE] = type(base.files[FILE])()

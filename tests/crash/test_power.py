@@ -99,7 +99,7 @@ def shown(replies: Any) -> Any:
     return [str(reply) if isinstance(reply, Exception) else reply for reply in replies]
 
 
-def test_only_those_who_wrote_in_a_turn_lose_their_connection_when_its_write_fails(server: Any) -> None:
+def test_only_clients_that_wrote_in_a_turn_lose_their_connection_when_its_write_fails(server: Any) -> None:
     writer, reader = Peer(server), Peer(server)
     server.disk.failures["write"] = [errno.ENOSPC]
     writer.send(*words("GET a", "SET a 1", "GET a"))

@@ -48,7 +48,7 @@ def check_private(link: Link, loader: PrivateLoader) -> object:
 
 
 def check_unchanged(link: Link, loader: PrivateLoader, was: object) -> None:
-    """Nobody wrote to these keys since their picture was taken."""
+    """No client wrote to these keys since their picture was taken."""
     link.ask(b"SELECT", b"%d" % loader.database)
     found = picture(link.ask, loader.prefix)
     if found != was:
