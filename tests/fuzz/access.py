@@ -30,7 +30,7 @@ REQUESTS_A_USER: Final = 8
 
 
 class Users:
-    """One engine, an administrator and a client of the user whose rules change."""
+    """One engine, an administrator and a client of the user with changing rules."""
 
     def __init__(self) -> None:
         self.engine: Engine = make_engine()

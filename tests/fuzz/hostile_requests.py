@@ -1,4 +1,4 @@
-"""Requests of every command in the table, with the arguments of somebody who means harm: what all fuzzers send.
+"""Requests of every command in the table, with arguments that are meant to harm: what all fuzzers send.
 
 The form comes from the table (tests/support/table_requests.py), the words from here: limits of integers and floats,
 lengths that lie, patterns that backtrack, keys of every type. Left out is what only an administrator may do and what

@@ -44,7 +44,7 @@ def commands(made: HostileRequests) -> bytes:
 
 
 def wire(made: HostileRequests) -> bytes:
-    """Requests whose bytes were altered, cut, doubled or mixed with frames that lie."""
+    """Requests with bytes that were altered, cut, doubled or mixed with frames that lie."""
     chance = made.chance
     content = bytearray(packed(made.requests(4)))
     for _ in range(chance.choice(MUTATIONS)):
@@ -64,7 +64,7 @@ def wire(made: HostileRequests) -> bytes:
 
 
 def attack(judge: Judge, content: bytes) -> None:
-    """Send the bytes, read what comes until the server closes. Failure where anybody waits too long for that."""
+    """Send the bytes, read what comes until the server closes. Failure where a client waits too long for that."""
     lasts = Stopwatch(judge.server.pid)
     unsent = memoryview(content)
     with socket.create_connection(("127.0.0.1", judge.server.port), judge.patience_s * 8) as link:

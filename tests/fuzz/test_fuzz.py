@@ -1,4 +1,4 @@
-"""The fuzzers, briefly, and what they found before: no input harms the server or anybody but its sender."""
+"""The fuzzers, briefly, and what they found before: no input harms the server or a client but its sender."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,7 +10,7 @@ from tests.fuzz.files import READERS, attack_files, attack_payloads, verdict
 from tests.fuzz.limit import Found, Limit
 from tests.fuzz.live import attack_server, commands, replay, wire
 
-PATIENT_S = 30.0  # of a processor's time; far more than anybody should wait
+PATIENT_S = 30.0  # of a processor's time; far more than a client should wait
 CORPUS = Path(__file__).parent / "corpus"
 FILES = sorted(path for path in CORPUS.iterdir() if path.suffix != ".resp")
 
@@ -19,11 +19,11 @@ def told(found: Iterator[Found]) -> str:
     return "\n".join(map(str, found))
 
 
-def test_bytes_that_are_nearly_the_protocol_harm_nobody() -> None:
+def test_bytes_that_are_nearly_the_protocol_harm_no_client() -> None:
     assert told(attack_server("wire", wire, "test", Limit(40), PATIENT_S)) == ""
 
 
-def test_commands_with_hostile_arguments_harm_nobody() -> None:
+def test_commands_with_hostile_arguments_harm_no_client() -> None:
     assert told(attack_server("commands", commands, "test", Limit(40), PATIENT_S)) == ""
 
 
@@ -39,7 +39,7 @@ def test_rules_allow_what_a_naive_model_allows_by_every_way() -> None:
     assert told(attack_access("test", Limit(100))) == ""
 
 
-def test_requests_that_were_found_before_harm_nobody() -> None:
+def test_requests_that_were_found_before_harm_no_client() -> None:
     assert replay([path.read_bytes() for path in sorted(CORPUS.glob("*.resp"))], PATIENT_S) == ""
 
 
