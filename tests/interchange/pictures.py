@@ -112,7 +112,7 @@ def ours(folder: Path, behind_ms: int = 0, **settings: str) -> Iterator[Ours]:
 
 @contextmanager
 def theirs(folder: Path, binary: Path | None = None) -> Iterator[Theirs]:
-    """A Redis whose log is in a folder, without RDB files. NoReference also where it cannot load what is there."""
+    """A Redis with its log in a folder, without RDB files. NoReference also where it cannot load what is there."""
     folder.mkdir(exist_ok=True)
     flags = ("--dir", str(folder), "--appendonly", "yes", "--aof-use-rdb-preamble", "no")
     with reference_server(*flags, binary=binary) as port:
@@ -149,7 +149,7 @@ def requests(seed: int, count: int, known: Known, releases: bool) -> list[Reques
             mode, forced = generator.of("FAIL", "FAIL", "SILENT", "FATAL"), generator.maybe(0.5, "FORCE")
             ids = [generator.id(), f"{generator.chance.randrange(1, 40)}-0"]
             made.append(["XNACK", generator.key(), generator.group(), mode, "IDS", "2", *ids, *forced])
-    if releases:  # the consumer of no name looks like nobody
+    if releases:  # the consumer of no name looks like no owner
         made = [[word or "nothing" for word in request] for request in made]
     return [*(request for request in made if request[0] not in ("CONFIG", "HELLO", "COPY")), ["DISCARD"]]
 
@@ -168,7 +168,7 @@ def deliveries(generator: Generator, round: int) -> list[Request]:
 
 
 def picture(ask: Ask, released: bytes | None = None) -> dict[object, object]:
-    """All keys with their values and expiries. Asks for what nobody owns only at the end, for CLAIM changes it.
+    """All keys with their values and expiries. Asks for entries without an owner only at the end, for CLAIM changes it.
 
     released: the consumer that stands for released entries; it is taken out of the lists of consumers.
     """
@@ -221,7 +221,7 @@ def claim_order(ask: Ask, key: str, group: bytes) -> object:
 
 
 def without_deleted_pending(seen: dict[object, object]) -> dict[object, object]:
-    """The same picture without pending entries whose message is gone: no older Redis can be told of their release."""
+    """The same picture without pending entries that are deleted: no older Redis can be told of their release."""
     for shown in seen.values():
         if isinstance(shown, tuple) and isinstance(shown[1], dict):
             live = {entry[0] for entry in shown[1][b"entries"]}

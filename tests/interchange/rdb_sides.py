@@ -128,7 +128,7 @@ def main() -> None:
 
 
 def run(kind: str, seeds: range, version: str = "") -> list[int]:
-    """The seeds whose states were not the same."""
+    """The seeds of states that were not the same."""
     failures = []
     is_redis = kind == "redis"
     version = version or ("8.6" if is_redis else "7.2")
