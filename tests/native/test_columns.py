@@ -93,7 +93,7 @@ def test_offsets_are_those_of_the_parts_in_their_join(parts: list[bytes]) -> Non
 
 
 @given(some.lists(some.tuples(some.sampled_from((0, 1, 2, 2**32 - 1)), some.integers(0, 130)), max_size=5))
-def test_a_column_of_one_number_is_nobody_elses(columns_of: list[tuple[int, int]]) -> None:
+def test_a_column_of_one_number_is_not_shared(columns_of: list[tuple[int, int]]) -> None:
     """Those that are made from the one before are not it."""
     for number, length in columns_of:
         for made in (repeated(number, length), owner_column(number, length)):
