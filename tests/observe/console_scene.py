@@ -21,7 +21,7 @@ STEP_S = 2.0
 
 
 def set_scene(client: Any, flights: list[dict[str, str]]) -> None:
-    """A stream with a group whose worker-2 has stopped in the middle of its work, and some other streams."""
+    """A stream with a group; its worker-2 has stopped in the middle of its work, and some other streams."""
     for flight in flights[:200]:
         client.xadd("flights", flight)
     client.xgroup_create("flights", "desk", "0")

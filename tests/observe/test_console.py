@@ -1,4 +1,4 @@
-"""The console over HTTP: who sees what, and what is changed how."""
+"""The console over HTTP: what each user sees, and what is changed how."""
 
 import asyncio
 import re
@@ -160,7 +160,7 @@ def test_a_group_shows_consumers_and_pending_entries(client: redis.Redis, consol
     assert [(row["id"], row["consumer"], row["deliveries"]) for row in shown["pending_rows"]] == [("1-0", "alice", 1)]
 
 
-def test_an_entry_shows_its_fields_and_who_has_it(client: redis.Redis, console: ConsoleClient) -> None:
+def test_an_entry_shows_its_fields_and_its_owner(client: redis.Redis, console: ConsoleClient) -> None:
     with_pending(client)
 
     shown = console.view("entry", key="orders", id="1-0")
@@ -319,7 +319,7 @@ def test_a_body_that_is_no_action_is_refused(console: ConsoleClient, body: bytes
     assert console.post("/api/action", body).status in (400, 413)
 
 
-# -- who may -----------------------------------------------------------------------------------------------------------
+# -- rights to pages---------------------------------------------------------------------------------------------------
 
 
 def test_nothing_is_shown_without_a_login_when_a_password_is_set(guarded: ConsoleClient) -> None:
@@ -365,7 +365,7 @@ def test_a_user_that_is_deleted_is_logged_out(guarded: ConsoleClient, keeper: re
     assert guarded.get("/api/view?view=overview").status == 401
 
 
-def test_who_logs_out_is_out(guarded: ConsoleClient, keeper: redis.Redis) -> None:
+def test_a_user_that_logs_out_is_out(guarded: ConsoleClient, keeper: redis.Redis) -> None:
     guarded.enter("default", "secret")
 
     assert guarded.post("/api/logout", {}).status == 200

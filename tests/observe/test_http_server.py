@@ -64,7 +64,7 @@ def connected(port: int, sent: bytes = b"") -> socket.socket:
 
 
 def begun(port: int) -> socket.socket:
-    """A connection whose request is being answered, without an end."""
+    """A connection with a request that is being answered, without an end."""
     link = connected(port, b"GET /late HTTP/1.1\r\nHost: a\r\n\r\n")
     while not link.recv(65536).endswith(b"\r\n\r\n"):
         continue
@@ -128,7 +128,7 @@ def test_requests_that_are_being_answered_are_not_ended_for_new_connections() ->
                 link.recv(1)
 
 
-def test_requests_whose_connections_are_gone_take_no_place() -> None:
+def test_requests_of_closed_connections_take_no_place() -> None:
     with served(2) as port:
         for _ in range(2):
             begun(port).close()
@@ -180,7 +180,7 @@ def test_the_server_can_write_its_files_whatever_its_ports_are_asked(
     assert (saved["rdb_last_bgsave_status"], rewritten["aof_last_bgrewrite_status"]) == ("ok", "ok")
 
 
-# -- who may ask for the metrics ---------------------------------------------------------------------------------------
+# -- clients that get the metrics --------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
