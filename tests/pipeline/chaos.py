@@ -93,7 +93,7 @@ class Driver:
         return self._process.poll()
 
     def pids(self, of: bytes = b"") -> list[int]:
-        """The processes of its session whose command line holds `of`."""
+        """The processes of its session with `of` in their command line."""
         found = []
         for folder in Path("/proc").glob("[0-9]*"):
             try:

@@ -157,7 +157,7 @@ def test_a_new_driver_goes_on_where_the_last_batch_ended(server: redis.Redis, qu
     assert stream.ids() == ["1-3", "1-4"]
 
 
-def test_limits_are_shared_in_proportion_and_nobody_waits_for_ever(server: redis.Redis, query: Any) -> None:
+def test_limits_are_shared_in_proportion_and_no_stream_waits_for_ever(server: redis.Redis, query: Any) -> None:
     fill(server, "large", *range(1, 901))
     fill(server, "small", *range(1, 101))
     fill(server, "tiny", 1)
@@ -352,7 +352,7 @@ def test_entries_trimmed_between_planning_and_reading_are_counted(server: redis.
         assert len(lenient.run()) == 40
 
 
-def test_a_part_that_nobody_counted_is_missed_by_its_first_entry(server: redis.Redis, query: Any) -> None:
+def test_a_part_that_was_not_counted_is_missed_by_its_first_entry(server: redis.Redis, query: Any) -> None:
     fill(server, "s", *range(1, 4001))
     stream = query(stream="s", startingId="earliest", minPartitions=4, fetchSize=100)
     stream.plan()
@@ -389,7 +389,7 @@ def test_a_group_shows_how_far_the_query_is(server: redis.Redis, query: Any) -> 
     assert [(one["last-delivered-id"], one["lag"]) for one in server.xinfo_groups("s")] == [(b"1-10", 0)]
 
 
-def test_a_group_that_somebody_works_in_is_not_moved(server: redis.Redis, query: Any) -> None:
+def test_a_group_with_consumers_at_work_is_not_moved(server: redis.Redis, query: Any) -> None:
     fill(server, "s", 1)
     server.xgroup_create("s", "g", "0")
     server.xreadgroup("g", "alice", {"s": ">"})
@@ -503,6 +503,6 @@ def test_a_batch_read_is_what_is_there_between_two_places(server: redis.Redis, e
     assert read(endpoints=endpoint, stream="nobody") == []
 
 
-def test_an_option_that_nobody_knows_is_refused_with_the_nearest() -> None:
+def test_an_unknown_option_is_refused_with_the_nearest() -> None:
     with pytest.raises(OptionError, match="'startingids': did you mean 'startingId'"):
         read(stream="s", startingIds="earliest")

@@ -26,7 +26,7 @@ def pairs(words: Any) -> Any:
 
 
 def alike(words: Any) -> Any:
-    """Replies whose entries all have as many fields."""
+    """Replies with as many fields in each entry."""
     return st.integers(0, 3).flatmap(
         lambda count: st.lists(
             st.lists(st.tuples(ID, st.lists(words, min_size=2 * count, max_size=2 * count)), max_size=4), max_size=4

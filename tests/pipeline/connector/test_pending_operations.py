@@ -140,7 +140,7 @@ def test_a_fatal_entry_can_be_given_another_chance(pending, operate):
 
 
 @needs_xnack
-def test_who_is_at_work_keeps_an_entry(pending, operate):
+def test_a_consumer_at_work_keeps_an_entry(pending, operate):
     done = operate("nack", held("1-0", "2-0"), minIdle="1h")
 
     assert left(pending)[0] == ("1-0", "alice", 1)
@@ -211,7 +211,7 @@ def test_an_entry_that_is_pending_no_more_is_left_alone(pending, operate):
     assert pending.xlen("s:dead") == 0
 
 
-def test_whoever_is_at_work_is_left_alone(pending, operate):
+def test_a_consumer_at_work_is_left_alone(pending, operate):
     operate("deadletter", held("1-0"), minIdle="1h")
 
     assert left(pending)[0] == ("1-0", "alice", 1)
@@ -219,7 +219,7 @@ def test_whoever_is_at_work_is_left_alone(pending, operate):
 
 
 @needs_xnack
-def test_an_entry_that_nobody_holds_is_moved_at_once(pending, operate):
+def test_an_entry_without_an_owner_is_moved_at_once(pending, operate):
     pending.execute_command("XNACK", "s", "g", "FATAL", "IDS", 1, "1-0")
     operate("deadletter", held("1-0", deliveries=[FATAL]), minIdle="1h")
 
@@ -233,7 +233,7 @@ def test_a_try_that_died_between_taking_and_moving_is_made_good(pending, operate
     assert pending.xlen("s:dead") == 1
 
 
-def test_a_letter_whose_entry_was_acknowledged_amid_the_move_is_taken_back(pending, operate, monkeypatch):
+def test_a_letter_of_an_entry_that_was_acknowledged_amid_the_move_is_taken_back(pending, operate, monkeypatch):
     taken = dead_letters.DeadLetters._taken
 
     def slowly(self, place, held):

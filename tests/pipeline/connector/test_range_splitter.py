@@ -1,4 +1,4 @@
-"""Cuts through streams whose entries are anything but evenly spread."""
+"""Cuts through streams with entries that are anything but evenly spread."""
 
 from collections.abc import Sequence
 

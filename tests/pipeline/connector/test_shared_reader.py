@@ -104,7 +104,7 @@ def test_a_batch_that_was_logged_is_run_again_with_the_same_rows(server: redis.R
     assert pending(server) == []
 
 
-def test_nobody_elses_entries_are_acknowledged_after_a_crash(server: redis.Redis, query: Any) -> None:
+def test_no_other_consumers_entries_are_acknowledged_after_a_crash(server: redis.Redis, query: Any) -> None:
     fill(server, "s", *range(1, 11))
     stream = query(consumer="spark")
     stream.plan()

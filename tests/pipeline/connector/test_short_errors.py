@@ -83,7 +83,7 @@ def test_what_may_be_wrong_with_tls_is_said(
 
 
 @pytest.mark.parametrize("tls", ["true", "false"])
-def test_nothing_is_said_of_tls_where_nobody_listens(tls: str) -> None:
+def test_nothing_is_said_of_tls_where_no_server_listens(tls: str) -> None:
     reader: Any = StreamsDataSource({**UNREACHABLE, "tls": tls}).reader(schema("_id string"))
     with pytest.raises(ServerGone) as caught:
         reader.partitions()
@@ -91,7 +91,7 @@ def test_nothing_is_said_of_tls_where_nobody_listens(tls: str) -> None:
     assert "TLS" not in str(caught.value)
 
 
-def test_a_certificate_that_nobody_vouches_for_is_not_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_certificate_without_a_known_authority_is_not_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
     tries: list[int] = []
 
     def refused(*_: object) -> None:

@@ -325,7 +325,7 @@ def test_ids_that_do_not_ascend_or_are_none_are_refused(server, write, ids, text
         write([mirrored(*ids)], ids="column")
 
 
-def test_a_mirror_that_somebody_else_writes_to_is_told(server, write):
+def test_a_mirror_with_another_writer_is_reported(server, write):
     server.xadd("s", {"n": "0", "by": "another"}, "2-0")
 
     with pytest.raises(PipelineError, match="another entry 2-0"):

@@ -64,7 +64,7 @@ class Batches:
 
 
 def crash_once(marker: str) -> Callable[[Iterator[Any]], Iterator[Any]]:
-    """A map over rows whose first task dies after some of them, as if the machine had."""
+    """A map over rows; its first task dies after some of them, as if the machine had."""
 
     def ids(rows: Iterator[Any]) -> Iterator[str]:
         for seen, row in enumerate(rows):
@@ -169,7 +169,7 @@ def test_a_stream_is_read_once_and_a_restart_goes_on(server: redis.Redis, load: 
     assert batches.rows[-1][0] == 3
 
 
-def test_a_batch_whose_driver_died_after_the_sink_wrote_is_the_same_again(
+def test_a_batch_is_the_same_again_if_its_driver_died_after_the_sink_wrote(
     server: redis.Redis, load: Load, checkpoint: str
 ) -> None:
     expected = fill(server, "s", *range(1, 51))

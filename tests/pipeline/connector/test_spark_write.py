@@ -92,7 +92,7 @@ def test_a_frame_is_written_and_its_markers_go(spark, server, endpoint):
 
 @pytest.mark.usefixtures("small_batches")
 @pytest.mark.parametrize("delivery", ["exactly-once", "idmp"])
-def test_a_task_whose_process_dies_writes_no_row_twice(spark, server, server_port, endpoint, tmp_path, delivery):
+def test_a_task_with_a_process_that_dies_writes_no_row_twice(spark, server, server_port, endpoint, tmp_path, delivery):
     frame = rows_of(spark, 3_000, dying(str(tmp_path / "died"), server_port))
     saved(frame, endpoint, delivery=delivery, pipeline="70")
 

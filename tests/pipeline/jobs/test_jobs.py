@@ -51,7 +51,7 @@ def test_pending_entries_by_their_deliveries(table: Any, held: list[str]) -> Non
     ]
 
 
-def test_who_is_stuck_and_what_is_oldest(table: Any, held: list[str]) -> None:
+def test_which_consumer_is_stuck_and_what_is_oldest(table: Any, held: list[str]) -> None:
     ((consumer, entries, entry_id),) = rows(jobs.stuck(table("pending"), 60_000), "consumer", "entries", "id")
     assert (consumer, entries, entry_id) == ("bob", 1, held[0])
     assert rows(jobs.oldest_pending(table("pending")), "id") == [(held[0],)]

@@ -128,7 +128,7 @@ def test_a_second_run_goes_on_and_late_rows_are_told(server: redis.Redis, spark:
 
 
 def dies_at_move(spark: Any, tables: dict[str, Any], patched: pytest.MonkeyPatch, number: int) -> None:
-    """A run whose driver dies before it renames its folder of that number."""
+    """A run with a driver that dies before it renames its folder of that number."""
     moves = []
     move = BatchFolders.move
 
@@ -192,7 +192,7 @@ def test_a_log_is_taken_from_where_the_last_run_ended(spark: Any, tables: dict[s
     assert sorted(row["at"].hour for row in rows) == [10, 11]
 
 
-def test_a_query_whose_python_comes_late_begins_again() -> None:
+def test_a_query_with_a_late_python_begins_again() -> None:
     late = StreamingQueryException(f"[STREAM_FAILED] {LATE_WORKER}. SQLSTATE: XXKST")
     queries = [Query(late), Query(late), Query(None)]
     run_to_end(lambda **_: queries.pop(0))
