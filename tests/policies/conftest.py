@@ -1,4 +1,4 @@
-"""An engine whose clock a test moves, and whose log it reads."""
+"""An engine; a test moves its clock and reads its log."""
 
 import pytest
 

@@ -42,7 +42,7 @@ class History:
     """One history, told to an engine.
 
     done: entries that each group acknowledged, or need not read. skipped: those that its position passed over. kept:
-    those up to one that nobody needed then, which stay until somebody names a retention option. said: what the client
+    those up to one that no group needed then, which stay until a retention option is named. said: what the client
     was told, but for the answers to CLOCK. heard: what blocked readers were served. there: the stream's ids at the last
     check. removes: the present request may remove entries that a group needs. has_deleted: some request did, or set a
     position.
@@ -130,7 +130,7 @@ class History:
         self.check()
 
     def _finish(self, one: int, two: int) -> None:
-        """A group reads all and acknowledges all that it has: what is kept from now on, nobody needs."""
+        """A group reads all and acknowledges all that it has: what is kept from now on, no group needs."""
         for group in ("g", "h") if one % 2 else ("gh"[two % 2],):
             self.ask(f"XREADGROUP GROUP {group} a COUNT 100 STREAMS s >")
             pending = [row[0] for row in self.client(f"XPENDING s {group} - + 100")]
@@ -199,7 +199,7 @@ class History:
             self._set_group_position("gh"[two % 2], self.entry(one).encode())
 
     def _pass_over(self, one: int, two: int) -> None:
-        """A group passes over new entries, which the other one has finished or not: nobody needs them, or it does."""
+        """A group passes over new entries, which the other one has finished or not: no group needs them, or it does."""
         for _ in range(1 + one % 2):
             self._add(one, two)
         if two % 4:
@@ -284,7 +284,7 @@ class History:
             dead = self._dead_letters_of(group.name)
             if not removes:
                 assert gone <= done | dead, f"{gone - done - dead} went, {group.name!r} needed them"
-                assert not gone & self.kept, f"{gone & self.kept} went, nobody ever read them"
+                assert not gone & self.kept, f"{gone & self.kept} went, no group ever read them"
             for segment, start, stop in stream.runs(0, group.last_id, stream.length):
                 for slot in range(start, stop):
                     text = ids.text(segment.id_at(slot))

@@ -1,4 +1,4 @@
-"""A naive model of one group whose leases, holds, dead letters, keys and retention are kept, written from the text.
+"""A naive model of one group with its leases, holds, dead letters, keys and retention, written from the text.
 
 Everything is a list that is looked through from the beginning. It predicts what `XREADGROUP GROUP g <consumer> COUNT n
 STREAMS s >` replies, with BLOCK 0 and with CLAIM too, the pending list, the dead letters and what is left in the

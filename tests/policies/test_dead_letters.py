@@ -147,7 +147,7 @@ def test_a_dead_letter_lets_the_entry_go_where_only_needed_ones_are_kept(poisone
 
 @pytest.fixture
 def crowded(dialogue: PolicyDialogue) -> PolicyDialogue:
-    """3,000 entries with alice, a hundred a ms, whose leases have ended; one delivery is enough."""
+    """3,000 entries with alice, a hundred a ms; their leases have ended; one delivery is enough."""
     dialogue(*["XADD s * f v"] * 3000, "XGROUP CREATE s g 0")
     dialogue("PENSTOCK.POLICY s GROUP g ACKWAIT 60000 MAXDELIVER 1 DEADLETTER dead")
     for _ in range(30):

@@ -9,7 +9,7 @@ from tests.policies.test_retention import refused
 
 @pytest.fixture
 def orders(dialogue: PolicyDialogue) -> PolicyDialogue:
-    """Three entries of anna, one of ben, one of nobody."""
+    """Three entries of anna, one of ben, one without a user."""
     dialogue("XADD s 1-0 user anna", "XADD s 2-0 user anna", "XADD s 3-0 user ben", "XADD s 4-0 n 4")
     dialogue("XADD s 5-0 user anna user ben", "XGROUP CREATE s g 0")
     dialogue("PENSTOCK.POLICY s GROUP g ACKWAIT 30000 KEY user")

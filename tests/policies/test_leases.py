@@ -15,7 +15,7 @@ READ = "XREADGROUP GROUP g {} STREAMS s >"
 
 @pytest.fixture
 def leased(dialogue: PolicyDialogue) -> PolicyDialogue:
-    """Three entries and a group whose leases last for 30 seconds."""
+    """Three entries and a group with leases of 30 seconds."""
     dialogue("XADD s 1-0 f v", "XADD s 2-0 f v", "XADD s 3-0 f v", "XGROUP CREATE s g 0")
     dialogue("PENSTOCK.POLICY s GROUP g ACKWAIT 30000")
     return dialogue

@@ -9,7 +9,7 @@ from hypothesis import strategies
 
 from tests.policies.history import Step, picture, told
 
-SHORT: Final = 12  # steps of a history whose log is cut at every byte
+SHORT: Final = 12  # steps of a history with a log that is cut at every byte
 
 ADD: Final = (0, 0, 0)
 FINISH: Final = (20, 1, 0)
@@ -19,7 +19,7 @@ histories = strategies.lists(steps_of, min_size=20, max_size=80)
 
 
 def kept_for_looking_back(kinds: tuple[int, ...]) -> strategies.SearchStrategy[list[Step]]:
-    """Histories of these steps behind MAXLEN 3 ACKED, with which entries that nobody needs stay for a while."""
+    """Histories of these steps behind MAXLEN 3 ACKED, with which entries that no group needs stay for a while."""
     return strategies.tuples(
         strategies.tuples(strategies.just(1), strategies.just(1), strategies.sampled_from((0, 1))),
         strategies.lists(strategies.tuples(strategies.sampled_from(kinds), numbers, numbers), min_size=20, max_size=60),

@@ -189,7 +189,7 @@ def test_what_the_first_group_passes_over_stays(dialogue: PolicyDialogue) -> Non
     assert policies is not None and policies.floor == 2 << 64
 
 
-def test_what_a_group_skips_stays_until_somebody_trims(jobs: PolicyDialogue) -> None:
+def test_what_a_group_skips_stays_until_a_client_trims(jobs: PolicyDialogue) -> None:
     jobs("PENSTOCK.POLICY s MAXLEN 0 ACKED", "XADD s 4-0 f v", "XGROUP SETID s g $", "XACK s g 1-0 2-0 3-0")
     assert ids_of(jobs) == ["1-0", "2-0", "3-0", "4-0"]
     jobs.since()

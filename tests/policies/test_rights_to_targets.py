@@ -1,4 +1,4 @@
-"""A policy with targets is set, or carried to a key, only by a user who may read and write it and write the targets."""
+"""A policy with targets is set, or carried to a key, by a user that may read and write it and write the targets."""
 
 import pytest
 
