@@ -249,7 +249,7 @@ def test_requests_that_fit_no_columns_stay_together_up_to_two_that_do(twin: Call
     assert requests_of([*batches[:1], batches[1], batches[2].part(0, 1), batches[2].after(1)]) == sent
 
 
-def test_requests_whose_neighbours_may_fit_columns_keep_their_bytes() -> None:
+def test_requests_with_neighbours_that_may_fit_columns_keep_their_bytes() -> None:
     sent = [packed([b"XADD", b"%d" % at, b"*", b"f", b"v"]) for at in range(5)]
 
     (batch,), _ = of_bytes(b"".join(sent), TOGETHER)
