@@ -1,4 +1,4 @@
-"""How long a replica waits before another link, and that it does: with a loop whose time is turned."""
+"""How long a replica waits before another link, and that it does: with a loop and its turned time."""
 
 import asyncio
 import selectors

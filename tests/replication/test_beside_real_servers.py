@@ -37,7 +37,7 @@ def server(kind: str) -> Iterator[int]:
 
 @contextmanager
 def real_server(kind: str) -> Iterator[int]:
-    """A Redis or a Valkey on a free port, whose replicas get their copy at once; the test is skipped without one."""
+    """A Redis or a Valkey on a free port; its replicas get their copy at once; the test is skipped without one."""
     try:
         binary = reference_binary(kind)
     except NoReference as why:

@@ -1,4 +1,4 @@
-"""FAILOVER on a master whose replicas are slow, silent or gone; the clock is turned."""
+"""FAILOVER on a master with replicas that are slow, silent or gone; the clock is turned."""
 
 from collections.abc import Callable
 
@@ -231,7 +231,7 @@ def test_an_abort_while_the_target_is_asked_makes_a_master_again(asking: Failing
     ],
     ids=["taken-over", "refused"],
 )
-def test_who_was_held_back_gets_an_answer(
+def test_a_client_that_was_held_back_gets_an_answer(
     master: FailingOver, answered: Callable[[Engine], None], state: tuple[str, str], writer_gets: bytes
 ) -> None:
     master.client.says(b"FAILOVER\r\n")

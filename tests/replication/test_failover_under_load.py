@@ -99,7 +99,7 @@ def to_and_fro(kinds: tuple[str, str], times: int) -> list[Writer]:
             assert numbers == list(range(1, writer.written + 1)), writer.name
         assert everything(replica) == everything(master)
         fulls = [full_syncs(one) for one in (master, replica)]
-        assert sorted(fulls) == [0, 1], "who followed went on where it was"
+        assert sorted(fulls) == [0, 1], "the replica that followed went on where it was"
         return writers
 
 

@@ -29,7 +29,7 @@ def started(folder: Path, port: int) -> ServerProcess:
 
 
 class Pair:
-    """A master and a replica; who is killed comes back as the replica of the other."""
+    """A master and a replica; the one that is killed comes back as the replica of the other."""
 
     def __init__(self, root: Path, chance: random.Random) -> None:
         self._chance = chance

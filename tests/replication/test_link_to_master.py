@@ -228,7 +228,7 @@ def test_once_it_leads_a_server_takes_nothing_from_its_old_master(replica: Conne
     assert replica.ask("GET", "k") == Bulk(b"old")
 
 
-def test_a_key_whose_time_has_passed_here_is_kept_until_the_master_says_so(replica: Connection) -> None:
+def test_a_key_past_its_time_here_is_kept_until_the_master_deletes_it(replica: Connection) -> None:
     """The master's clock may be behind ours."""
     persist = packed("PERSIST k", "HPERSIST h FIELDS 1 f")
 

@@ -158,7 +158,7 @@ def test_a_replica_that_asks_for_a_key_is_closed(master: ServerProcess) -> None:
         assert replica.is_closed()
 
 
-def test_who_wants_only_the_snapshot_is_closed_after_it(master: ServerProcess, client: Connection) -> None:
+def test_a_replica_that_wants_only_the_snapshot_is_closed_after_it(master: ServerProcess, client: Connection) -> None:
     client.ask("FUNCTION", "LOAD", "REPLACE", "#!lua name=lib\nredis.register_function('f', function() return 1 end)")
     client.ask("SET", "k", "not a function")
     with FakeReplica(master.port, "eof") as copier:

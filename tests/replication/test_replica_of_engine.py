@@ -108,7 +108,7 @@ def test_a_message_that_the_master_passes_on_reaches_subscribers(replica: Replic
     assert replica.ask.arrived() == [[b"message", b"c", b"m"]]
 
 
-def test_who_waits_for_data_is_told_that_the_role_has_changed() -> None:
+def test_a_client_that_waits_for_data_is_told_that_the_role_has_changed() -> None:
     replica = Replica()
     replica.ask("BLPOP l 0")
     replica.follow()

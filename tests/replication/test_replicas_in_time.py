@@ -12,7 +12,7 @@ PING = b"*1\r\n$4\r\nPING\r\n"
 
 
 class Master(FakeServer):
-    """A server without a network whose stream has begun."""
+    """A server without a network and with a stream that has begun."""
 
     def __init__(self, **directives: str) -> None:
         super().__init__(**directives)
@@ -101,7 +101,7 @@ def test_a_replica_that_takes_too_little_is_closed() -> None:
     assert not quick.transport.aborted
 
 
-def test_a_stream_that_nobody_wants_for_long_is_given_up() -> None:
+def test_a_stream_without_replicas_for_long_is_given_up() -> None:
     master = Master(repl_backlog_ttl="100")
     before = master.engine.replication.id
     master.pass_s(102)
