@@ -125,7 +125,7 @@ class Grammar(Expressions):
         return make(depth)
 
     def _block(self, depth: int, count: int = 0) -> str:
-        """Statements whose locals are forgotten after it."""
+        """Statements with locals that are forgotten after it."""
         kept = dict(self._kinds)
         made = [self.statement(depth + 1) for _ in range(count or self._chance.choice((1, 1, 2)))]
         self._kinds = kept

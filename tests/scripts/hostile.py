@@ -29,7 +29,7 @@ THRESHOLD_MS: Final = 20
 FLAGS: Final = ("--appendonly", "no", "--busy-reply-threshold", str(THRESHOLD_MS))
 CANARY_EVERY: Final = 25
 SCRIPTS_A_SERVER: Final = 1000
-SAME: Final = 24  # failures whose texts begin with as many equal letters are of one kind
+SAME: Final = 24  # failures with texts that begin with as many equal letters are of one kind
 SHORTENED: Final = 3  # of a kind; of the rest the seed is told
 MOST_PARTS: Final = 2000
 SHORTENING_S: Final = 30.0  # to find a shorter script, a server each attempt
@@ -54,7 +54,7 @@ class Report:
 
 
 class Attacker:
-    """A client whose replies are not parsed, for they may be deep and huge: what ends them is the answer to an ECHO."""
+    """A client that does not parse replies, for they may be deep and huge: what ends them is the answer to an ECHO."""
 
     def __init__(self, port: int, patience_s: float) -> None:
         self._socket = socket.create_connection(("127.0.0.1", port), patience_s)
@@ -146,7 +146,7 @@ class Target:
 
 
 class Unkillable(Exception):
-    """The script has written: no one may end it, as in Redis."""
+    """The script has written: no client may end it, as in Redis."""
 
 
 def difference(before: Value, after: Value) -> str:

@@ -7,10 +7,10 @@ from tests.scripts.hostile import Report, run
 pytest.importorskip("lupa")
 
 COUNT = 500  # about ten seconds
-PATIENT_S = 10.0  # of a processor's time; far more than anybody should wait
+PATIENT_S = 10.0  # of a processor's time; far more than a client should wait
 
 
-def test_hostile_scripts_harm_nobody_but_themselves():
+def test_hostile_scripts_harm_no_client_but_their_own():
     failures = [line for line in run(COUNT, "test", PATIENT_S) if isinstance(line, Report)]
 
     assert "\n".join(map(str, failures)) == ""

@@ -1,4 +1,4 @@
-"""Random scripts that begin in place are answered as those that are watched from the first, and hold nobody up."""
+"""Random scripts that begin in place are answered as those that are watched from the first, and hold no client up."""
 
 import random
 import re
