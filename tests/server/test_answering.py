@@ -76,7 +76,7 @@ def test_a_pipeline_that_comes_in_pieces_is_answered_like_one_that_is_typed(seed
     assert ours.received() == theirs.received()
 
 
-def test_who_waits_for_a_reply_gets_it_without_a_turn(fake_server: FakeServer) -> None:
+def test_a_client_that_waits_for_a_reply_gets_it_without_a_turn(fake_server: FakeServer) -> None:
     fake_server.engine.effects.use(None)
     client = fake_server.connect()
     client.says(in_one_piece("PING"))
@@ -87,7 +87,7 @@ def test_who_waits_for_a_reply_gets_it_without_a_turn(fake_server: FakeServer) -
     assert fake_server.log_writer.turns == turns_before
 
 
-def test_nobody_hears_of_a_change_that_is_not_logged_yet(fake_server: FakeServer) -> None:
+def test_no_client_is_told_of_a_change_that_is_not_logged_yet(fake_server: FakeServer) -> None:
     fake_server.keeps_a_log()
     writer, reader, late = fake_server.connect(), fake_server.connect(), fake_server.connect()
     for client in (writer, reader, late):

@@ -31,7 +31,7 @@ def test_the_largest_clients_are_closed_first() -> None:
     assert b"evicted_clients:1\r\n" in server.connect().says(b"INFO stats\r\n")
 
 
-def test_a_lower_limit_holds_for_those_who_are_there() -> None:
+def test_a_lower_limit_holds_for_clients_that_are_there() -> None:
     server = FakeServer(maxmemory_clients="8mb")
     small, large, admin = server.connect(), server.connect(), server.connect()
     small.says(unfinished(MEGABYTE))
@@ -41,7 +41,7 @@ def test_a_lower_limit_holds_for_those_who_are_there() -> None:
     assert closed(small, large, admin) == [False, True, False]
 
 
-def test_who_asked_for_it_is_counted_but_not_closed() -> None:
+def test_a_client_that_asked_for_it_is_counted_but_not_closed() -> None:
     server = FakeServer(maxmemory_clients="4mb")
     kept, other = server.connect(), server.connect()
     kept.says(b"CLIENT NO-EVICT ON\r\n")
@@ -59,7 +59,7 @@ def test_a_percentage_is_of_maxmemory() -> None:
 
 
 @pytest.mark.parametrize("value", ["0", "0%", "50%"])
-def test_without_a_limit_nobody_is_closed(value: str) -> None:
+def test_without_a_limit_no_client_is_closed(value: str) -> None:
     server = FakeServer(maxmemory_clients=value)
     client = server.connect()
     client.says(unfinished(5 * MEGABYTE))
@@ -67,7 +67,7 @@ def test_without_a_limit_nobody_is_closed(value: str) -> None:
     assert (closed(client), server.turn.client_eviction.limit) == ([False], 0)
 
 
-def test_a_tiny_limit_lets_somebody_change_it() -> None:
+def test_a_tiny_limit_lets_a_client_change_it() -> None:
     server = FakeServer(maxmemory_clients="1")
 
     assert server.connect().says(b"CONFIG SET maxmemory-clients 0\r\n") == b"+OK\r\n"

@@ -178,7 +178,7 @@ class SetAsleep(ManualClock):
 
 
 class SleepingServer(WholeServer):
-    """A server whose clock is set while a request sleeps."""
+    """A server with a clock that is set while a request sleeps."""
 
     def new_clock(self) -> ManualClock:
         return SetAsleep(NOW_MS)

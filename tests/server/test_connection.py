@@ -288,7 +288,7 @@ def test_a_blocked_reader_that_has_gone_takes_nothing(fake_server: FakeServer) -
     assert other.says(b"XPENDING s g\r\n").startswith(b"*4\r\n:0\r\n")
 
 
-def test_a_blocked_reader_whose_connection_breaks_is_forgotten(fake_server: FakeServer) -> None:
+def test_a_blocked_reader_with_a_broken_connection_is_forgotten(fake_server: FakeServer) -> None:
     reader = fake_server.connect()
     reader.says(b"XREAD BLOCK 0 STREAMS s $\r\n")
     reader.connection.connection_lost(ConnectionResetError())
@@ -353,7 +353,7 @@ def test_a_client_beyond_the_soft_output_limit_is_closed_after_a_while() -> None
 # -- numbers ----------------------------------------------------------------------------------------------------------
 
 
-def test_between_whom_a_connection_is_can_be_seen(fake_server: FakeServer) -> None:
+def test_both_ends_of_a_connection_can_be_seen(fake_server: FakeServer) -> None:
     fields = fake_server.connect().says(b"CLIENT INFO\r\n").split()
 
     assert {b"addr=127.0.0.1:50000", b"laddr=127.0.0.1:6379", b"fd=-1", b"flags=N"} <= set(fields)
@@ -367,7 +367,7 @@ def test_a_client_of_the_unix_socket_has_the_address_of_the_server(fake_server: 
     )
 
 
-def test_the_addresses_of_a_client_are_made_when_somebody_looks() -> None:
+def test_the_addresses_of_a_client_are_made_when_they_are_asked_for() -> None:
     fake_server = FakeServer(protected_mode="no")
     looking, other = fake_server.connect(), fake_server.connect(peer=("127.0.0.1", 50001))
     other.says(b"PING\r\n")

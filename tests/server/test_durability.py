@@ -216,13 +216,13 @@ def test_the_time_is_written_once_a_second_where_that_is_wanted() -> None:
 # -- trouble ----------------------------------------------------------------------------------------------------------
 
 
-def test_always_does_not_confirm_a_change_whose_write_failed(server: Server) -> None:
+def test_always_does_not_confirm_a_change_with_a_failed_write(server: Server) -> None:
     server.disk.failures["write"] = [errno.EIO]
     server.turn("SET a 1")
     assert server.turns == ["unknown"]
 
 
-def test_everysec_confirms_a_change_whose_write_failed_and_writes_it_later(everysec: Server) -> None:
+def test_everysec_confirms_a_change_with_a_failed_write_and_writes_it_later(everysec: Server) -> None:
     everysec.disk.failures["write"] = [errno.EIO]
     everysec.turn("SET a 1")
     assert everysec.turns == ["sent"]
@@ -313,7 +313,7 @@ def test_a_file_system_that_reserves_nothing_is_told_once_and_refuses_what_comes
     assert len([line for line in server.said if "cannot reserve room" in line]) == 1
 
 
-def test_always_does_not_confirm_a_change_whose_sync_failed(server: Server) -> None:
+def test_always_does_not_confirm_a_change_with_a_failed_sync(server: Server) -> None:
     server.disk.failures["sync"] = [errno.EIO]
     server.turn("SET a 1")
     assert server.turns == ["unknown"]
@@ -388,7 +388,7 @@ def test_a_thread_that_runs_out_of_memory_before_it_syncs_is_tried_again(everyse
     assert everysec.again(power=True).client("GET a") == b"1"
 
 
-def test_a_sync_whose_end_is_not_known_is_not_trusted(everysec: Server) -> None:
+def test_a_sync_with_an_unknown_end_is_not_trusted(everysec: Server) -> None:
     everysec.turn("SET a 1")
     everysec.disk.failures["sync"] = [OUT_OF_MEMORY]
     everysec.later(1000)

@@ -138,7 +138,7 @@ def line(text: str) -> bytes:
 
 
 def left_in(client: redis.Redis, case: Waiting) -> int:
-    """How many elements nobody was given."""
+    """How many elements no client was given."""
     if case.setup == SETUP:
         return int(client.xlen("queue")) - int(client.xpending("queue", "g")["pending"])
     return int(client.zcard("queue") if client.type("queue") == b"zset" else client.llen("queue"))
@@ -153,7 +153,7 @@ def take_leave(ways: list[Callable[[socket.socket], None] | None], links: list[s
 
 
 @pytest.mark.parametrize("seed", seeds(quick=6, full=50))
-def test_what_is_pushed_while_clients_go_is_given_to_those_that_stay_or_to_nobody(doors: Doors, seed: int) -> None:
+def test_what_is_pushed_while_clients_go_is_given_to_those_that_stay_or_to_none(doors: Doors, seed: int) -> None:
     chance = random.Random(seed)
     case = chance.choice(list(WAITING.values()))
     asker = redis.Redis(port=doors.server.port)

@@ -43,7 +43,7 @@ def test_a_server_without_descriptors_goes_on_and_lets_clients_in_again() -> Non
             client.close()
         until_s = time.monotonic() + PATIENCE_S
         while clients(first) > 1:
-            assert time.monotonic() < until_s, "who has left is forgotten"
+            assert time.monotonic() < until_s, "a client that has left is forgotten"
         with connect(server) as late:
             assert late.ask("DBSIZE") == Integer(0)
 

@@ -1,4 +1,4 @@
-"""Who is let in, and through which sockets."""
+"""Which clients are let in, and through which sockets."""
 
 import asyncio
 import socket
@@ -56,7 +56,7 @@ def test_one_may_come_when_another_has_gone() -> None:
     assert fake_server.connect().says(b"PING\r\n") == b"+PONG\r\n"
 
 
-def test_without_a_password_nobody_comes_in_from_elsewhere(fake_server: FakeServer) -> None:
+def test_without_a_password_no_client_comes_in_from_elsewhere(fake_server: FakeServer) -> None:
     stranger = fake_server.connect(peer=("192.0.2.7", 40000))
 
     assert stranger.received().startswith(b"-DENIED Redis is running in protected mode because ")
@@ -80,14 +80,14 @@ def test_with_a_password_strangers_may_ask_for_it() -> None:
     )
 
 
-def test_whom_the_server_lets_in_follows_the_settings(fake_server: FakeServer) -> None:
+def test_which_clients_the_server_lets_in_follows_the_settings(fake_server: FakeServer) -> None:
     fake_server.settings.set_pairs([("protected-mode", "no"), ("maxclients", "1")])
 
     assert fake_server.connect(peer=("192.0.2.7", 40000)).says(b"PING\r\n") == b"+PONG\r\n"
     assert fake_server.connect().received() == b"-ERR max number of clients reached\r\n"
 
 
-def test_without_protected_mode_everybody_is_let_in() -> None:
+def test_without_protected_mode_every_client_is_let_in() -> None:
     assert FakeServer(protected_mode="no").connect(peer=("192.0.2.7", 40000)).says(b"PING\r\n") == b"+PONG\r\n"
 
 
@@ -170,7 +170,7 @@ async def test_config_set_says_how_peers_of_new_connections_are_probed() -> None
             assert probes_of(link) is None
 
 
-async def test_who_sees_that_the_port_was_set_may_connect_at_once() -> None:
+async def test_a_client_that_sees_that_the_port_was_set_may_connect_at_once() -> None:
     settings = settings_with(port="0", bind="127.0.0.1")
     doors = Doors(settings, ServerLog(settings, ManualClock(NOW_MS)), asyncio.get_running_loop())
     doors.bind()

@@ -82,7 +82,7 @@ def test_what_needs_no_keys_is_answered_meanwhile(loading: Loading, request_line
     assert not isinstance(loading.client(request_line), Exception)
 
 
-def test_nobody_is_served_after_a_load_that_was_refused(loading: Loading) -> None:
+def test_no_client_is_served_after_a_load_that_was_refused(loading: Loading) -> None:
     loading.damage()
     with pytest.raises(UsageError, match="are whole, the rest"):
         list(loading.steps)
@@ -90,7 +90,7 @@ def test_nobody_is_served_after_a_load_that_was_refused(loading: Loading) -> Non
     assert str(loading.client("SET a 1")) == REFUSED
 
 
-def test_nobody_is_served_after_a_log_that_cannot_be_opened_for_writing(loading: Loading) -> None:
+def test_no_client_is_served_after_a_log_that_cannot_be_opened_for_writing(loading: Loading) -> None:
     loading.disk.failures["open"] = [errno.EROFS]
     with pytest.raises(UsageError):
         list(loading.steps)
@@ -98,7 +98,7 @@ def test_nobody_is_served_after_a_log_that_cannot_be_opened_for_writing(loading:
     assert str(loading.client("SET a 1")) == REFUSED
 
 
-def test_nobody_is_served_after_a_load_that_a_signal_broke_off(loading: Loading) -> None:
+def test_no_client_is_served_after_a_load_that_a_signal_broke_off(loading: Loading) -> None:
     loading.steps.close()
 
     assert str(loading.client("SET a 1")) == REFUSED
@@ -166,7 +166,7 @@ def pings_while_loading(server: ServerProcess) -> list[Value]:
 
 def test_a_server_answers_while_it_loads(tmp_path: Path) -> None:
     (tmp_path / "appendonlydir").mkdir()
-    times = 100 if IS_COMPILED else 10  # that build loads ten times as fast, before anybody asks
+    times = 100 if IS_COMPILED else 10  # that build loads ten times as fast, before a client asks
     (tmp_path / "appendonlydir/last").write_bytes(b"".join(LINES) * times)
     (tmp_path / "appendonlydir/appendonly.aof.manifest").write_bytes(b"file last seq 1 type i\n")
     server = ServerProcess((), tmp_path, {})

@@ -1,4 +1,4 @@
-"""The log's threads: work is done, or somebody is told that it is not."""
+"""The log's threads: work is done, or an error says that it is not."""
 
 import functools
 import resource

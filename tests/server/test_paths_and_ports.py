@@ -19,7 +19,7 @@ TOO_LONG: Final = "x" * 120  # for the path of a unix socket
 LIMIT_S: Final = 60
 
 # Words of the command line, and what the last line says. {here} has `file`, `folder`, no `missing`; `kept` is a folder
-# whose appendonlydir is a file and whose dump.rdb is a folder. {taken} is a port in use, {free} one that is not.
+# with a file as appendonlydir and a folder as dump.rdb. {taken} is a port in use, {free} one that is not.
 CASES: Final = [
     ("import {source} --dir {here}/missing", "There is no directory {here}/missing: make it first"),
     ("import {source} --dir {here}/file", "{here}/file is no directory: name an empty one"),

@@ -130,7 +130,7 @@ def blocked_until(client: redis.Redis, count: int) -> None:
     for _ in range(10_000):
         if client.info("clients")["blocked_clients"] == count:
             return
-    raise AssertionError("nobody came, or nobody went")
+    raise AssertionError("no client came, or none went")
 
 
 def test_a_deadline_is_kept(server: ServerProcess) -> None:

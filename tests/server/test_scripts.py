@@ -51,7 +51,7 @@ def test_redis_py_registers_a_script(client: redis.Redis) -> None:
     assert [add(["count"], [3]), add(["count"], [4])] == [3, 7]
 
 
-def test_an_endless_script_is_killed_by_somebody_who_connects_meanwhile(
+def test_an_endless_script_is_killed_by_a_client_that_connects_meanwhile(
     server: ServerProcess, client: redis.Redis
 ) -> None:
     said: list[str] = []
@@ -181,7 +181,7 @@ def test_a_server_that_may_map_no_stack_says_so_and_runs_scripts_once_it_may() -
 
 
 @pytest.mark.skipif(os.getuid() == 0 and shutil.which("setpriv") is None, reason="root is under no such limit")
-def test_a_server_whose_user_may_start_no_thread_says_so_and_serves_on() -> None:
+def test_a_server_with_a_user_that_may_start_no_thread_says_so_and_serves_on() -> None:
     wrapper = (*(OTHER_USER if os.getuid() == 0 else ()), *ONE_THREAD)
     with (
         running_server("--appendonly", "no", wrapper=wrapper) as process,
@@ -215,6 +215,6 @@ def test_a_script_that_gets_no_memory_from_the_system_leaves_the_server_able_to_
 
 
 def ask_once(port: int, code: str) -> None:
-    """Ask a script whose answer does not matter."""
+    """Ask a script; its answer does not matter."""
     with contextlib.suppress(redis.RedisError), redis.Redis(port=port, retry=NO_RETRY) as asking:
         asking.eval(code, 0)

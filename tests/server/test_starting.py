@@ -50,7 +50,7 @@ def ask(link: socket.socket) -> bytes:
 # -- what is found in dir ---------------------------------------------------------------------------------------------
 
 
-def test_nobody_is_served_while_a_damaged_log_is_loaded_and_refused(tmp_path: Path) -> None:
+def test_no_client_is_served_while_a_damaged_log_is_loaded_and_refused(tmp_path: Path) -> None:
     make_log(tmp_path, LINES * 5 + b"garbage\r\n" + LINES[:1000])
     server = ServerProcess((), tmp_path, {})
     answers = answers_until_it_ends(server)
@@ -189,7 +189,7 @@ def test_a_signal_does_not_end_a_server_that_cannot_save(tmp_path: Path) -> None
         client.execute_command("CONFIG", "SET", "save", "")
 
 
-def test_shutdown_save_ends_a_server_whose_log_keeps_everything(tmp_path: Path) -> None:
+def test_shutdown_save_ends_a_server_with_a_log_that_keeps_everything(tmp_path: Path) -> None:
     with running_server(dir=tmp_path) as server:
         redis.Redis(port=server.port).set("a", "1")
         redis.Redis(port=server.port).shutdown(save=True)
@@ -374,7 +374,7 @@ def test_a_terminal_that_is_closed_does_not_end_the_server() -> None:
 
 
 def listed(server: ServerProcess) -> str:
-    """The command line that `ps` shows to everybody."""
+    """The command line that `ps` shows to every user."""
     return Path(f"/proc/{server.pid}/cmdline").read_bytes().replace(b"\0", b" ").decode().strip()
 
 

@@ -1,4 +1,4 @@
-"""TLS: who is let in, with which certificates, and how they are renewed."""
+"""TLS: which clients are let in, with which certificates, and how they are renewed."""
 
 import asyncio
 import shutil
@@ -140,7 +140,7 @@ def test_redis_py_is_served(server: ServerProcess, papers: Papers) -> None:
     client.flushall()
 
 
-def test_subscribers_and_who_waits_are_served(server: ServerProcess, papers: Papers) -> None:
+def test_subscribers_and_waiting_clients_are_served(server: ServerProcess, papers: Papers) -> None:
     port = open_tls(server, papers, tls_auth_clients="no")
     plain = redis.Redis(port=server.port)
     with linked(port, context_of(papers)) as waiting, linked(port, context_of(papers)) as listening:
@@ -180,7 +180,7 @@ def test_versions_can_be_chosen(server: ServerProcess, papers: Papers) -> None:
     assert is_let_in(port, newest)
 
 
-def test_a_renewed_certificate_is_read_and_nobody_is_dropped(
+def test_a_renewed_certificate_is_read_and_no_client_is_dropped(
     server: ServerProcess, papers: Papers, tmp_path: Path
 ) -> None:
     used = Pair(tmp_path / "used.crt", tmp_path / "used.key")
@@ -243,7 +243,7 @@ def link_reply(link: socket.socket, request: bytes) -> bytes:
     return answer
 
 
-def test_who_speaks_no_tls_is_closed_and_said_so(server: ServerProcess, papers: Papers) -> None:
+def test_a_client_that_speaks_no_tls_is_closed_and_said_so(server: ServerProcess, papers: Papers) -> None:
     """Of many in one second some are not told of: it may take another try."""
     port = open_tls(server, papers, tls_auth_clients="no")
     deadline = time.monotonic() + PATIENCE_S
@@ -259,7 +259,7 @@ def test_who_speaks_no_tls_is_closed_and_said_so(server: ServerProcess, papers: 
     assert is_let_in(port, context_of(papers))
 
 
-def test_silent_connections_keep_nobody_out(server: ServerProcess, papers: Papers) -> None:
+def test_silent_connections_keep_no_client_out(server: ServerProcess, papers: Papers) -> None:
     """At most 128 handshakes go on at the same time: one more ends the oldest."""
     port = open_tls(server, papers, tls_auth_clients="no")
     with ExitStack() as stack:
@@ -271,7 +271,7 @@ def test_silent_connections_keep_nobody_out(server: ServerProcess, papers: Paper
             assert links[0].recv(1) == b""
 
 
-def test_without_a_port_for_tls_those_who_are_there_stay(server: ServerProcess, papers: Papers) -> None:
+def test_without_a_port_for_tls_the_clients_that_are_there_stay(server: ServerProcess, papers: Papers) -> None:
     port = open_tls(server, papers, tls_auth_clients="no")
     plain = redis.Redis(port=server.port)
     with linked(port, context_of(papers)) as link:

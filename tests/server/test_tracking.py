@@ -44,7 +44,7 @@ def test_own_changes_of_keys_that_were_read_come_behind_each_reply(fake_server: 
     ])  # fmt: skip
 
 
-def test_nobody_is_told_of_a_change_before_it_is_logged(fake_server: FakeServer) -> None:
+def test_no_client_is_notified_of_a_change_before_it_is_logged(fake_server: FakeServer) -> None:
     fake_server.keeps_a_log()
     reader, writer = fake_server.connect(), fake_server.connect()
     reader.says(pipeline("HELLO 3", "CLIENT TRACKING ON", "GET k"))

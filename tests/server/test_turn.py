@@ -1,4 +1,4 @@
-"""One turn for everybody: log, then reply; one timer; the end."""
+"""One turn for all connections: log, then reply; one timer; the end."""
 
 from penstock.protocol.reply import bulks as packed
 from penstock.server.cron import close_idle
@@ -6,7 +6,7 @@ from penstock.server.turns.turn import LOOKS_EVERY, TURNS_ALONE
 from tests.support.fake_server import FakeServer
 
 
-def test_nobody_is_answered_before_the_log_is_safe(fake_server: FakeServer) -> None:
+def test_no_client_is_answered_before_the_log_is_safe(fake_server: FakeServer) -> None:
     one, other = fake_server.connect(), fake_server.connect()
     fake_server.log_writer.holds = True
     answers_before = (one.says(b"XADD s 1-0 f v\r\n"), other.says(b"PING\r\n"))
@@ -40,7 +40,9 @@ def test_turns_with_one_clients_requests_end_at_once_after_a_while(fake_server: 
         assert fake_server.log_writer.turns - turns_before == number
 
 
-def test_who_sends_alone_is_looked_at_again_and_shares_turns_once_others_send(fake_server: FakeServer) -> None:
+def test_a_client_that_sends_alone_is_looked_at_again_and_shares_turns_once_others_send(
+    fake_server: FakeServer,
+) -> None:
     fake_server.keeps_a_log()
     one, other = fake_server.connect(), fake_server.connect()
     for _ in range(LOOKS_EVERY):
@@ -144,7 +146,7 @@ def test_clients_without_changes_are_answered_although_others_changes_may_not_be
     assert (writer.transport.closed, reader.transport.closed) == (True, False)
 
 
-def test_who_reads_an_overdue_key_is_answered_although_its_removal_may_not_be_logged(fake_server: FakeServer) -> None:
+def test_a_read_of_an_overdue_key_is_answered_although_its_removal_may_not_be_logged(fake_server: FakeServer) -> None:
     fake_server.keeps_a_log()
     client = fake_server.connect()
     client.says(b"SET k v PX 10\r\n")

@@ -1,4 +1,4 @@
-"""What goes wrong without anybody's catching it is told in the server's log."""
+"""An exception that nothing catches is reported in the server's log."""
 
 import asyncio
 import logging
