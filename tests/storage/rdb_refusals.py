@@ -290,7 +290,7 @@ CASES: Final = STREAMS + STRINGS + BLOBS + COLLECTIONS
 
 
 def rdb(*records: bytes, head: bytes = b"REDIS0011", end: bytes = b"\xff" + bytes(8)) -> bytes:
-    """A file whose checksum says that none was computed."""
+    """A file with a checksum that says that none was computed."""
     return head + b"".join(records) + end
 
 

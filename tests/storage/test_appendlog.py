@@ -408,7 +408,7 @@ def test_held_units_outlive_a_rewrite_that_fails(disk: MemoryDisk, log: AppendLo
 # -- room -------------------------------------------------------------------------------------------------------------
 
 
-def test_room_is_kept_behind_a_file_whose_size_stays_and_given_back_with_a_cut(tmp_path: Path) -> None:
+def test_room_is_kept_behind_a_file_of_the_same_size_and_given_back_with_a_cut(tmp_path: Path) -> None:
     disk, path = SystemDisk(), str(tmp_path / "log")
     file = disk.create(path)
     write_all(file, b"abc")

@@ -66,7 +66,7 @@ def test_a_history_looks_at_no_block_in_which_the_consumer_owns_nothing(dialogue
     assert [row[0] for row in dialogue("XPENDING s g (1-0 + 1 few")] == [b"400-0"]
 
 
-def test_what_is_claimed_released_acknowledged_or_lost_changes_whose_blocks_they_are(dialogue: Dialogue) -> None:
+def test_what_is_claimed_released_acknowledged_or_lost_changes_the_owners_of_blocks(dialogue: Dialogue) -> None:
     stream = crowded(dialogue)
     group = stream.groups[b"g"]
     few = group.consumers[b"few"]

@@ -1,4 +1,4 @@
-"""Entries that are no longer among a stream's newest are kept compressed, which nobody can see but by the memory."""
+"""Entries that are no longer among a stream's newest are kept compressed, which only the memory shows."""
 
 import json
 import random
@@ -126,7 +126,7 @@ REQUESTS = (
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_whoever_asks_gets_what_an_uncompressed_stream_answers(seed: int) -> None:
+def test_every_request_gets_what_an_uncompressed_stream_answers(seed: int) -> None:
     chance = random.Random(seed)
     small, large = client_of("1", chance.choice((1, 2, 32))), client_of("0")
     for client in (small, large):

@@ -1,4 +1,4 @@
-"""Pending entries whose ids the stream may give again."""
+"""Pending entries with ids that the stream may give again."""
 
 from penstock.storage.streams.pending.delivery_walk import runs_in_time_order
 from penstock.storage.streams.stream import Stream

@@ -133,7 +133,7 @@ def test_a_packed_string_becomes_an_object_when_it_is_replaced_by_one() -> None:
     table.check()
 
 
-def test_a_table_that_nobody_uses_is_forgotten_piece_by_piece() -> None:
+def test_a_table_that_is_not_used_is_forgotten_piece_by_piece() -> None:
     table = filled(100, few=30)
     table[b"large"] = large = LargeString(bytearray(b"x" * 100))
     sizes, taken = [len(table)], []

@@ -1,4 +1,4 @@
-"""Long strings that are changed where they stand: nobody else's bytes change with them."""
+"""Long strings that are changed where they stand: no other bytes change with them."""
 
 from typing import Any
 
@@ -64,7 +64,7 @@ def test_a_long_string_is_a_string_to_every_command(dialogue: Dialogue) -> None:
     assert dialogue("EXISTS k") == 0
 
 
-def test_who_watches_a_long_string_learns_that_it_was_changed_in_place(dialogue: Dialogue) -> None:
+def test_a_client_that_watches_a_long_string_learns_that_it_was_changed_in_place(dialogue: Dialogue) -> None:
     dialogue.words(b"SET", b"k", LONG)
     dialogue("APPEND k x", "WATCH k", "SETBIT k 7 1", "MULTI", "PING")
 

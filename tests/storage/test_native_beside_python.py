@@ -128,7 +128,7 @@ def sizes_of(run: SameFieldEntries) -> Any:
 
 
 def canonical(word: bytes) -> int | None:
-    """The signed 64-bit integer whose only text a word is."""
+    """The signed 64-bit integer with a word as its only text."""
     if not re.fullmatch(rb"0|-?[1-9][0-9]*", word):
         return None
     number = int(word)

@@ -1,4 +1,4 @@
-"""DUMP's payloads: bytes that real servers answered, and bytes that nobody should take."""
+"""DUMP's payloads: bytes that real servers answered, and bytes that no server should take."""
 
 import pytest
 
