@@ -34,7 +34,7 @@ class Authority:
         _openssl("req", "-x509", "-new", "-key", self._key, "-days", DAYS, "-subj", f"/CN={name}", "-out", self.file)
 
     def sign(self, name: str, password: str = "") -> Pair:
-        """A certificate whose subject is a name; servers and clients at 127.0.0.1 may use it.
+        """A certificate with a name as its subject; servers and clients at 127.0.0.1 may use it.
 
         password: the key is encrypted with it.
         """

@@ -1,4 +1,4 @@
-"""Requests whose keys and values are spelled like the options of their command, and whose options come twice.
+"""Requests with keys and values spelled like the options of their command, and with options that come twice.
 
     requests = KeyRequests(random.Random(1), ("k1", "get", "by"))
     made = requests.made_of(row)

@@ -18,7 +18,7 @@ NO_PRODUCERS: Final = length(100) + length(100) + bytes(3)  # IDMP of 100 s and 
 
 
 def payload(body: bytes, version: int = PAYLOAD_VERSION) -> bytes:
-    """With a footer whose checksum is right: Valkey does not take one of zeros."""
+    """With a footer that has a right checksum: Valkey does not take one of zeros."""
     body += version.to_bytes(2, "little")
     return body + crc64.footer(crc64.checksum(body))
 
@@ -36,7 +36,7 @@ def id_lengths(entry_id: Id) -> bytes:
 
 
 def entry(seq_more: int, value: bytes = b"v", flags: int = SAME_FIELDS, ms_more: int = 0) -> list[bytes | int]:
-    """An entry's elements, of a node whose master has one field."""
+    """An entry's elements, of a node with one field in its master."""
     return [flags, ms_more, seq_more, value, 4]
 
 

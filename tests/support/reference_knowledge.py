@@ -33,7 +33,7 @@ class Known:
 
 
 class Strict(Known):
-    """As it is asked beside a Penstock whose compat-version is its own: both must refuse what came later.
+    """As it is asked beside a Penstock with its version as compat-version: both must refuse what came later.
 
     Only what differs by design stays unsent: `version` and `command` tell the truth.
     """

@@ -21,7 +21,7 @@ FAULTY = Path(__file__).parents[1] / "crash" / "faulty_disk.py"
 
 
 def program(environment: dict[str, str]) -> list[str]:
-    """What Python is to run: the server, or one whose disk has faults."""
+    """What Python is to run: the server, or one with faults of its disk."""
     return [str(FAULTY)] if environment.get("PENSTOCK_FAULT") else ["-m", "penstock", "serve"]
 
 
