@@ -16,7 +16,7 @@ PYTHON = Path(sys.executable)
 
 def bench(*options: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "bench", "--quick", "--dry", "--rounds", "1", *options]
-    environment = os.environ | {"PYTHONPATH": str(ROOT)}  # with an installed package, too, whose tests look elsewhere
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}  # with an installed package, too: its tests look elsewhere
     return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300, check=False)
 
 

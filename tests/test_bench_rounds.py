@@ -19,7 +19,7 @@ def test_rounds_in_which_the_jvm_compiles_itself_are_dropped() -> None:
     assert found["redis"]["rate"] == 3
 
 
-def test_the_servers_alternate_in_who_comes_first() -> None:
+def test_the_servers_take_turns_at_being_first() -> None:
     turns: list[str] = []
 
     def run(name: str) -> dict[str, float]:

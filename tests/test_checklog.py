@@ -123,7 +123,7 @@ def test_zeros_at_the_end_are_a_torn_tail(tmp_path: Path) -> None:
     assert log.last.read_bytes() == LAST
 
 
-def test_a_command_that_nobody_knows_cannot_be_mended(tmp_path: Path) -> None:
+def test_an_unknown_command_cannot_be_mended(tmp_path: Path) -> None:
     log = Checked(tmp_path, last=LAST + lines("FLY away"))
     assert log.check("--fix") == UNUSABLE
     assert f"no command has the name 'FLY' (the request at byte {len(LAST)})" in log.out

@@ -41,7 +41,7 @@ def test_a_run_in_which_every_flight_was_processed_once_is_clean() -> None:
     assert (verdict.produced, verdict.processed, verdict.redelivered) == (2, 2, 0)
 
 
-def test_a_flight_that_nobody_processed_is_lost() -> None:
+def test_a_flight_that_was_not_processed_is_lost() -> None:
     assert verdict_on(processed("1-0", "0")).lost == 1
 
 
@@ -79,7 +79,7 @@ def test_a_delivery_asked_for_before_the_acknowledgement_was_answered_is_none() 
     assert verdict_on(*BOTH_DONE, early).is_clean()
 
 
-def test_a_refused_flight_that_somebody_else_processes_is_neither_lost_nor_doubled() -> None:
+def test_a_refused_flight_that_another_worker_processes_is_neither_lost_nor_doubled() -> None:
     refused = ("refused", "2-0", "1", "1", "new", "10")
     verdict = verdict_on(BOTH_DONE[0], refused, processed("2-0", "1", deliveries=2, source="claim"))
 

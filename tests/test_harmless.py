@@ -1,4 +1,4 @@
-"""Directives that are taken and ignored: none whose value protects a server, or says where and what it is."""
+"""Directives that are taken and ignored: none with a value that protects a server, or says where and what it is."""
 
 import pytest
 

@@ -42,7 +42,7 @@ DATA_GROUPS = ("stream", "string", "list", "hash", "set", "sorted-set", "generic
 
 
 class SlowRunner:
-    """Has a script take longer than anybody waits for: it runs when `finish` is called."""
+    """Has a script take longer than a client waits for: it runs when `finish` is called."""
 
     def __init__(self) -> None:
         self.lock: Lock = nullcontext()
@@ -85,7 +85,7 @@ class World:
             alone(self, [[b"SET", b"after", b"1"], [b"EXEC"]], random.Random(0))
 
     def take_in(self, batches: list[RequestBatch]) -> None:
-        """Hand batches over until all are handled; whoever blocks is released at once."""
+        """Hand batches over until all are handled; a request that blocks is released at once."""
         logged: list[int] = []
         while batches:
             batches = self.engine.handle_batches(self.session, batches, MOST_BYTES, self.replies, logged)

@@ -59,7 +59,7 @@ class Target:
 
 
 class Side:
-    """An engine whose keys have values of the type that a row takes, an administrator and a user."""
+    """An engine with keys of the type that a row takes, an administrator and a user."""
 
     def __init__(self, row: Row, texts: dict[str, str], **directives: str) -> None:
         """texts: what is in each key."""
@@ -176,7 +176,7 @@ def story(chance: random.Random, row: Row, names: tuple[str, ...]) -> list[Made]
 
 
 def each_case(seed: int) -> Iterator[tuple[random.Random, Row, Door]]:
-    """Rows whose keys depend on options by every door, several times; of the others some, by one."""
+    """Rows with keys that depend on options by every door, several times; of the others some, by one."""
     for row in rows_with_keys():
         chance = random.Random(f"{seed}/{row.name}")
         if depends_on_options(row):
@@ -284,7 +284,7 @@ def names_by_slot(chance: random.Random, row: Row) -> tuple[str, ...]:
 
 
 def succeeds(side: Side, door: Door, made: Made) -> bool:
-    """Whether a user who may do everything gets no error for a request; the replies are forgotten."""
+    """Whether a user with every right gets no error for a request; the replies are forgotten."""
     door(side, [made.words], {"*": "~"})
     replies, side.replies = side.replies, []
     return not any(reply.startswith(b"-") or b"\r\n-" in reply for reply in replies)
@@ -297,7 +297,7 @@ def is_refused(side: Side) -> bool:
 # -- one table --------------------------------------------------------------------------------------------------------
 
 
-def test_a_command_whose_keys_stand_behind_a_word_finds_them_itself() -> None:
+def test_a_command_with_keys_behind_a_word_finds_them_itself() -> None:
     """`keys=` has the word for COMMAND INFO only; without a function the keys would not be judged at all."""
     behind_words = [row for row in rows_with_keys() if any(spec.keyword for spec in row.key_specs)]
     varying = [row for row in rows_with_keys() if any("variable_flags" in spec.flags for spec in row.key_specs)]

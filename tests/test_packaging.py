@@ -190,7 +190,7 @@ def test_a_server_is_healthy_when_it_answers_and_has_loaded(
     assert check.main() == code
 
 
-def test_a_server_that_nobody_reaches_is_not_healthy(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_server_that_cannot_be_reached_is_not_healthy(monkeypatch: pytest.MonkeyPatch) -> None:
     check = program("healthcheck")
     with socket.create_server(("127.0.0.1", 0)) as listener:
         closed = listener.getsockname()
@@ -473,7 +473,7 @@ def texts() -> list[Path]:
     return above + inside
 
 
-def test_nobody_is_told_to_install_what_somebody_else_published() -> None:
+def test_no_page_says_to_install_what_others_published() -> None:
     """The package index has a penstock that is not this one."""
     wrong = re.compile(rb"(pip3?|pipx|uv|uvx) (install |add |tool |run |pip )*['\"]?penstock\b(?!-server)")
     sources = [path for path in texts() if path.suffix not in (".pyc", ".so")]

@@ -21,7 +21,7 @@ def install(folder: Path) -> int:
     return redis_server_script.main(argparse.Namespace(folder=folder))
 
 
-def test_redis_server_is_penstock_where_somebody_asked_for_it(tmp_path: Path) -> None:
+def test_redis_server_is_penstock_where_it_was_asked_for(tmp_path: Path) -> None:
     assert install(tmp_path) == 0
 
     done = subprocess.run(

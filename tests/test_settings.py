@@ -1,4 +1,4 @@
-"""Directives: their values, how they are read and shown, and who hears of a change."""
+"""Directives: their values, how they are read and shown, and what is called after a change."""
 
 from collections.abc import Callable
 
@@ -167,7 +167,7 @@ def test_a_watcher_hears_of_a_change_and_of_nothing_else(settings: Settings) -> 
     assert heard == [7]
 
 
-def test_a_watcher_who_refuses_puts_everything_back(settings: Settings) -> None:
+def test_a_watcher_that_refuses_puts_everything_back(settings: Settings) -> None:
     heard: list[int] = []
 
     def taken() -> None:

@@ -1,7 +1,7 @@
 """What others make and we run: actions by commit, images by digest, tools by version.
 
 EXCEPTIONS has what is not pinned yet, because its hash could not be looked up where it was written. The list only gets
-shorter: whoever can reach the registry replaces the tag by the hash, and removes the line here.
+shorter: with access to the registry, replace the tag by the hash, and remove the line here.
 """
 
 import re
