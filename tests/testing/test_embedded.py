@@ -343,7 +343,7 @@ def test_fifty_servers_share_nothing() -> None:
         server.close()
 
 
-def test_a_server_costs_no_thread_until_somebody_waits(client: redis.Redis) -> None:
+def test_a_server_costs_no_thread_until_a_client_waits(client: redis.Redis) -> None:
     client.set("k", "v")
 
     assert [thread.name for thread in threading.enumerate() if thread.name.startswith("penstock")] == []

@@ -188,7 +188,7 @@ def test_the_trace_has_requests_and_replies(server: penstock.Server, client: red
     assert str(second).endswith("'INCRBY' 'k' '1' -> ReplyError('ERR value is not an integer or out of range')")
 
 
-def test_the_trace_shows_who_waits(server: penstock.Server, client: redis.Redis) -> None:
+def test_the_trace_shows_which_clients_wait(server: penstock.Server, client: redis.Redis) -> None:
     link = server.client().connection_pool.get_connection()
     link.send_command("BLPOP", "l", 0)
 
