@@ -200,7 +200,9 @@ def test_an_import_of_what_cannot_be_kept_names_it_and_ends(redis: Source, tmp_p
     )
 
 
-def test_an_import_by_a_user_who_may_not_copy_names_the_refusal_and_ends(redis: Source, tmp_path: Path) -> None:
+def test_an_import_by_a_user_without_the_right_to_copy_names_the_refusal_and_ends(
+    redis: Source, tmp_path: Path
+) -> None:
     redis.ask("ACL", "SETUSER", "reader", "on", ">pw", "~*", "+@all", "-psync")
 
     told = penstock("import", f"redis://reader:pw@127.0.0.1:{redis.port}", "--dir", str(tmp_path))
