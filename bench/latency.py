@@ -89,7 +89,7 @@ READERS: Final = (1, 100, 1_000, 10_000)
 MOST_OF_FAKE: Final = 1_000  # it has a thread for each
 WAKE_UPS: Final = 500
 WARM_WAKE_UPS: Final = 20
-SLOW_S: Final = 0.05  # a server whose first wake-ups take this long is not asked for more
+SLOW_S: Final = 0.05  # a server with first wake-ups of this length is not asked for more
 BLOCKED_READ: Final = packed(
     [(b"XREADGROUP", b"GROUP", GROUP, b"reader", b"COUNT", b"1", b"BLOCK", b"0", b"STREAMS", STREAM, b">")]
 )

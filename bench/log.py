@@ -131,7 +131,7 @@ def disk_sync_ms(directory: Path) -> float:
 # A stream of a million entries, half of them pending, and 20,000 commands a second as a queue sees them: producers send
 # ten XADDs at once; workers acknowledge ten entries, one XACK each, and ask for the next ten. Each pipeline is sent
 # when it is due, whether the server is late or not, and its age counts from then to the last byte of its replies. A
-# worker whose last reply is late sends its next pipeline as soon as it can, and that one is late already.
+# worker that gets its last reply late sends its next pipeline as soon as it can, and that one is late already.
 #
 # Turns alternate: without a rewrite, during one (from BGREWRITEAOF until its files are in force, and half a second
 # more). At the end a SIGKILL amid a rewrite, and what the restarted server has. Server, child and this client share the

@@ -29,7 +29,7 @@ Fill = Callable[[], Iterable[Request]]
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A request whose time counts; `text` is what the table shows, the request itself where it is short.
+    """A request that is timed; `text` is what the table shows, the request itself where it is short.
 
     before: requests that are sent first, their time does not count. The last word of RESTORE is a key: its payload is
     sent.
