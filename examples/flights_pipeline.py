@@ -3,7 +3,7 @@
 One worker gives cancelled flights back, the other is killed on the way and does not come back: Spark takes over what
 they leave. What Spark has read becomes delays for each carrier and hour, in Parquet and in a second stream
 (flights_pipeline.toml says how). Then the server's log is read as a table: how long it took until a flight was
-delivered again, as a chart; and the journals of everybody are joined with it. The exit code is 1 unless every flight
+delivered again, as a chart; and all journals are joined with it. The exit code is 1 unless every flight
 was processed, none without need twice, nothing is left pending and the pipeline's table of rows balances.
 """
 
@@ -127,7 +127,7 @@ class Play:
 
 
 def journals(spark: Any, directory: Path, deliveries: Any) -> Any:
-    """Everybody's: Spark's own is its table of clean rows, with the count of the delivery that brought each."""
+    """All journals: Spark's own is its table of clean rows, with the count of the delivery that brought each."""
     from pyspark.sql import functions as f
 
     folder = str(directory / "pipeline")

@@ -2,7 +2,7 @@
 
     python policy_worker.py NAME
 
-An order whose worker died is delivered again after half a minute; one that failed comes back after a pause that grows;
+An order of a dead worker is delivered again after half a minute; one that failed comes back after a growing pause;
 one that failed five times lies in `orders:dead`. Workers say `>`, XACK and nothing else. REDIS_URL says where the
 Penstock is (default: redis://127.0.0.1:6379).
 """

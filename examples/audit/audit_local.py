@@ -39,7 +39,7 @@ class Found:
 def check(
     log: Iterable[Request], journals: dict[str, Iterable[Line]], stream: bytes, group: bytes, serial: bytes = SERIAL
 ) -> list[Finding]:
-    """What became of the entries of `stream` in `group`; `journals` are everybody's lines by name.
+    """What became of the entries of `stream` in `group`; `journals` are the lines of each process by its name.
 
     `serial` is the field that producers number their entries with.
     """

@@ -51,7 +51,7 @@ PAGE: Final = 2_000
 
 
 class Director:
-    """Starts everybody, does the harm, and waits until the group has nothing left to do."""
+    """Starts all processes, does the harm, and waits until the group has nothing left to do."""
 
     def __init__(self, flights: int, program: list[str], directory: Path, quiet: bool, console: int = 0) -> None:
         """console: the port of Penstock's console; 0 for none."""

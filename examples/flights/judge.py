@@ -13,7 +13,7 @@ class Verdict:
     """What happened to the flights; the last five must be 0 (`is_clean`)."""
 
     produced: int  # entries in the stream
-    processed: int  # flights whose work was done, at least once
+    processed: int  # flights with their work done, at least once
     redelivered: int  # deliveries that were not the entry's first
     from_history: int  # of these: read again by the same consumer name
     taken_over: int  # of these: by XAUTOCLAIM or XREADGROUP CLAIM
@@ -22,7 +22,7 @@ class Verdict:
     lost: int  # flights never processed, or acknowledged by the server and not in the stream
     sent_twice: int  # entries in the stream beyond one for each flight
     doubled: int  # times that work was done again without a redelivery
-    came_back: int  # deliveries of an entry whose XACK had been answered before they were asked for
+    came_back: int  # deliveries that were asked for after the XACK of their entry was answered
     pending: int  # entries left in the group's pending list
 
     def is_clean(self) -> bool:

@@ -130,7 +130,7 @@ def main() -> None:
     chosen = parser.parse_args()
     worker = Worker(chosen.port, chosen.name, chosen.character, Journal(chosen.journal))
     signal.signal(signal.SIGTERM, worker.stop)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the director's business: a terminal sends it to everybody
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the director's business: a terminal sends it to every process
     worker.run()
 
 

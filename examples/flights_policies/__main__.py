@@ -1,4 +1,4 @@
-"""Plays the flights of 2013 through a stream whose policies the server keeps, while workers and a dependency fail.
+"""Plays the flights of 2013 through a stream with policies that the server keeps, while workers and a dependency fail.
 
 One producer, six workers of one group, each a process; a worker has no line of recovery (worker.py). Every 3,000th
 flight is poison, two workers are killed and not replaced, a dependency is down for a while, cancelled flights are put
@@ -42,7 +42,7 @@ STALL_S: Final = 120
 
 
 class Director:
-    """Starts everybody, does the harm, and waits until nothing is left to do."""
+    """Starts all processes, does the harm, and waits until nothing is left to do."""
 
     def __init__(self, flights: int, ack_wait_ms: int, directory: Path, quiet: bool) -> None:
         self._flights = flights

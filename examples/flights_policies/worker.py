@@ -1,4 +1,4 @@
-"""A worker whose server keeps the policies: it reads, works, acknowledges, and has no line for recovery.
+"""A worker of a server that keeps the policies: it reads, works, acknowledges, and has no line for recovery.
 
 `work` is all that a worker needs. What may go wrong with a flight is in `Desk`: some are poison, those from LaGuardia
 fail while a dependency is down (a file says so), and what is cancelled is not to be handled before it is RIPE_MS old.

@@ -1,4 +1,4 @@
-"""The jobs whose life is compared, and how often each was begun: every sixth fails twice, two are poison, one hangs."""
+"""The jobs that are compared, and how often each was begun: every sixth fails twice, two are poison, one hangs."""
 
 import os
 import time
