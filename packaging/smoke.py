@@ -21,7 +21,7 @@ def packed(line: str) -> bytes:
 
 
 def answers(port: int, requests: list[str], last: bytes) -> bytes:
-    """All replies to some requests, whose last bytes are known."""
+    """All replies to some requests; their last bytes are known."""
     with socket.create_connection(("127.0.0.1", port), PATIENCE_S) as link:
         link.sendall(b"".join(packed(one) for one in requests))
         told = b""
