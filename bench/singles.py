@@ -69,7 +69,7 @@ class SingleLoad:
         return {PLAIN: self.goal_plain, COMPILED: self.goal}.get(build, 0.0)
 
 
-def alike(request: Callable[[int], Request]) -> Callable[[int, int], list[Client]]:
+def sharing(request: Callable[[int], Request]) -> Callable[[int, int], list[Client]]:
     """Clients that share requests, each made from its number before the first is sent."""
 
     def clients(connections: int, requests: int) -> list[Client]:
@@ -175,7 +175,7 @@ GOAL_OF_P99: Final = 1.1  # to the better of Redis and Valkey
 
 ONE_AT_A_TIME: Final = (
     *(
-        SingleLoad(f"{name}, {count} connection{'s'[: count - 1]}", alike(request), prepare, count, requests)
+        SingleLoad(f"{name}, {count} connection{'s'[: count - 1]}", sharing(request), prepare, count, requests)
         for count, requests in ((1, 8_000), (FIFTY, 40_000))
         for name, request, prepare in (
             ("PING", lambda _: (b"PING",), nothing),
@@ -189,7 +189,7 @@ ONE_AT_A_TIME: Final = (
         )
     ),
     *(
-        SingleLoad(f"{name}, log {log}", alike(request), empty, log=log, requests=requests)
+        SingleLoad(f"{name}, log {log}", sharing(request), empty, log=log, requests=requests)
         for log, requests in (("everysec", 40_000), ("always", 20_000))
         for name, request in (("SET", setting), ("XADD", lambda _: ADD), ("XADD MAXLEN", lambda _: ADD_TRIMMING))
     ),

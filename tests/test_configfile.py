@@ -170,7 +170,7 @@ def test_directives_that_redis_itself_forgot_are_read_over() -> None:
     assert started("io-threads-do-reads yes\n").warnings == []
 
 
-def test_a_directive_that_nothing_heeds_brings_one_line_of_warning() -> None:
+def test_a_directive_without_effect_brings_one_line_of_warning() -> None:
     assert started("rdb-del-sync-files yes\nsave 60 1\ndisable-thp yes\n").warnings == [
         "accepted and without effect here: rdb-del-sync-files, disable-thp"
     ]

@@ -24,10 +24,10 @@ def encode(entry_id: bytes, words: list[bytes], first: int = 0) -> bytes:
     return encoded.getvalue()
 
 
-def encode_alike(entry_ids: list[bytes], fields: list[bytes], columns: list[list[bytes]]) -> list[bytes]:
+def encode_columns(entry_ids: list[bytes], fields: list[bytes], columns: list[list[bytes]]) -> list[bytes]:
     """As `encode`, for entries with the same fields: `columns` has the values of each field.
 
-    >>> encode_alike([b"1-0"], [b"f"], [[b"v"]]) == [encode(b"1-0", [b"f", b"v"])]
+    >>> encode_columns([b"1-0"], [b"f"], [[b"v"]]) == [encode(b"1-0", [b"f", b"v"])]
     True
     """
     shape = b"*2\r\n" + _ANY_WORD + reply.array_header(2 * len(fields))

@@ -58,7 +58,7 @@ class Transaction:
 
     queued: list[Request] | None = None
 
-    def heed(self, request: Request, reply: bytes) -> None:
+    def follow(self, request: Request, reply: bytes) -> None:
         name = request[0].upper()
         if reply == b"+QUEUED\r\n" and self.queued is not None:
             self.queued.append(request)
@@ -118,7 +118,7 @@ class Comparison:
             ours = self.ours.answer()
             if self.reference.has_answered(ours):
                 self.refused += ours.startswith(b"-")
-                transaction.heed(request, ours)
+                transaction.follow(request, ours)
                 return None
             theirs = self.reference.answer()
         else:
@@ -126,7 +126,7 @@ class Comparison:
             ours = self.ours.answer(latest_made_ms(parse(theirs)[0]))
         self.refused += theirs.startswith(b"-")
         shown = self._shown(transaction, request, theirs), self._shown(transaction, request, ours)
-        transaction.heed(request, theirs)
+        transaction.follow(request, theirs)
         return shown if shown[0] != shown[1] else None
 
     def _shown(self, transaction: Transaction, request: Request, reply: bytes) -> Value:

@@ -11,7 +11,7 @@ class KnownDifference:
     """Matches where each given pattern is found: in the requests' text, in Redis's reply and in ours.
 
     in_shortest: only requests of which nothing can be left out are looked at, for the pattern says little of others.
-    alike: makes of each reply what must be equal.
+    compared_as: makes of each reply what must be equal.
     """
 
     reason: str
@@ -19,12 +19,12 @@ class KnownDifference:
     theirs: str = ""
     ours: str = ""
     in_shortest: bool = False
-    alike: Callable[[bytes], object] = bool
+    compared_as: Callable[[bytes], object] = bool
 
     def explains(self, requests: str, theirs: bytes, ours: bytes, is_shortest: bool) -> bool:
         return bool(
             is_shortest >= self.in_shortest
-            and self.alike(theirs) == self.alike(ours)
+            and self.compared_as(theirs) == self.compared_as(ours)
             and re.search(self.requests, requests)
             and re.search(self.theirs.encode(), theirs)
             and re.search(self.ours.encode(), ours)
@@ -97,14 +97,14 @@ KNOWN: Final[tuple[KnownDifference, ...]] = (
     KnownDifference(
         "one constant for 0 and -0, of which the sign shows; Lua computes some when it compiles (`-1/0^-2`)",
         "-(.|\\n)*0|0(.|\\n)*-",
-        alike=without_sign_of_zero,
+        compared_as=without_sign_of_zero,
     ),
     KnownDifference(
         "the name of a chunk that is its text is cut two letters later",
         "loadstring|load",
         "\\[string ",
         "\\[string ",
-        alike=without_chunk_name,
+        compared_as=without_chunk_name,
     ),
     KnownDifference(
         "Lua 5.1 does not look behind a zero byte in a text that is taken for a number",
@@ -143,7 +143,7 @@ KNOWN: Final[tuple[KnownDifference, ...]] = (
         "the last bit of what the C library of the machine computes, packed",
         "pack\\((.|\\n)*" + FROM_C_LIBRARY + "|" + FROM_C_LIBRARY + "(.|\\n)*pack\\(",
         in_shortest=True,
-        alike=len,
+        compared_as=len,
     ),
     KnownDifference(
         "numbers from 2^31 on, positions in texts above all, are taken for negative ones",
@@ -157,9 +157,9 @@ KNOWN: Final[tuple[KnownDifference, ...]] = (
         "nan|inf|\\d",
         in_shortest=True,
     ),
-    KnownDifference("the order of pairs", "cjson|cmsgpack|pairs|next|return ?\\{", in_shortest=True, alike=sorted),
+    KnownDifference("the order of pairs", "cjson|cmsgpack|pairs|next|return ?\\{", in_shortest=True, compared_as=sorted),
     KnownDifference(
-        "not a number is `nan`, whatever its sign", "", "nan", "nan", in_shortest=True, alike=without_sign_of_nan
+        "not a number is `nan`, whatever its sign", "", "nan", "nan", in_shortest=True, compared_as=without_sign_of_nan
     ),
     KnownDifference(
         "of several wrong arguments of a function of bit, Redis names the last",

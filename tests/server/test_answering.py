@@ -115,7 +115,7 @@ def test_a_change_in_one_piece_that_could_not_be_logged_is_not_confirmed(fake_se
     assert client.transport.closed
 
 
-def test_a_reply_stays_behind_those_that_are_owed(fake_server: FakeServer) -> None:
+def test_a_reply_stays_behind_those_that_are_pending(fake_server: FakeServer) -> None:
     client = fake_server.connect()
     client.says(in_one_piece("PING"))
     fake_server.log_writer.holds = True

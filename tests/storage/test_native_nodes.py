@@ -85,7 +85,7 @@ def read(blob: bytes, first_id: tuple[int, int], read_node: ReadNode | None) -> 
     key = first_id[0].to_bytes(8, "big") + first_id[1].to_bytes(8, "big")
     body = b"\x01\x10" + key + length(len(blob)) + blob
     reader = StreamReader(
-        Source(body), STREAM, StreamDefaults(StreamLimits(0, 0), 1, 1, entries.encode_alike, read_node)
+        Source(body), STREAM, StreamDefaults(StreamLimits(0, 0), 1, 1, entries.encode_columns, read_node)
     )
     try:
         reader.read_node()

@@ -153,7 +153,7 @@ def met_in(content: bytes, read_node: ReadNode | None) -> list[object]:
     """Everything that a reading of a file comes to: values, corrections, and how it ends."""
     disk = MemoryDisk()
     write_all(disk.create(PATH), content)
-    defaults = StreamDefaults(StreamLimits(0, 0), 100, 100, entries.encode_alike, read_node)
+    defaults = StreamDefaults(StreamLimits(0, 0), 100, 100, entries.encode_columns, read_node)
     reader = RdbReader(FileSource(disk, PATH), defaults, verifies=False)
     met: list[object] = []
     try:

@@ -196,9 +196,9 @@ def _by_numbers(parts: list[bytes], weights: list[bytes | None], descending: boo
 
     The numbers alone are compared first: Python compares floats in a tenth of the time that pairs take.
     """
-    told = [0.0 if weight is None else c_double(weight) for weight in weights]
-    numbers = [number for number in told if number is not None]
-    if len(numbers) < len(told):
+    parsed = [0.0 if weight is None else c_double(weight) for weight in weights]
+    numbers = [number for number in parsed if number is not None]
+    if len(numbers) < len(parsed):
         raise ReplyError(NO_NUMBER)
     order = sorted(range(len(parts)), key=numbers.__getitem__, reverse=descending)
     found = [parts[at] for at in order]

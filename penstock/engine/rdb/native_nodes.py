@@ -351,8 +351,8 @@ def _element(blob: bytes, at: i64, last: i64) -> tuple[i64, i64, i64]:
             begin = at + 5
             if begin >= last:
                 return start, stop, after
-            told: int = read_i32_le(blob, at + 1)
-            size: i64 = told
+            stored: int = read_i32_le(blob, at + 1)
+            size: i64 = stored
             end = begin + size if 0 <= size < last else last
         if end < last:
             span: i64 = end - at

@@ -28,7 +28,7 @@ def is_rdb(disk: Disk, path: str) -> bool:
 
 
 class RdbLoading:
-    """One loading of one file into a keyspace, which is empty unless it `merges`. `tell` takes lines for a person.
+    """One loading of one file into a keyspace, which is empty unless it `merges`. `report` takes lines for a person.
 
     end: bytes that the file took, its checksum included; more may follow it (a log of before Redis 7). keys, expired:
     how many were loaded, and left out because their time had passed.
@@ -41,7 +41,7 @@ class RdbLoading:
         server: ServerState,
         disk: Disk,
         path: str,
-        tell: Callable[[str], None],
+        report: Callable[[str], None],
         keeps_expired: bool = False,
         merges: bool = False,
         name: str = "",
@@ -79,10 +79,10 @@ class RdbLoading:
                     met = reader.step()
                     if met == rdb_reader.KEY:
                         if reader.corrections:
-                            self._tell(f"{self._name}: {reader.corrected()}.")
+                            self._report(f"{self._name}: {reader.corrected()}.")
                         self._keep(reader.key, reader.value, now_ms)
                     elif met == rdb_reader.EMPTY_KEY:
-                        self._tell(f"{self._name}: the empty key {shown(reader.key)} is left out.")
+                        self._report(f"{self._name}: the empty key {shown(reader.key)} is left out.")
                     elif met == rdb_reader.LIBRARY:
                         self._load_library(reader.library)
                     elif met == rdb_reader.END:
@@ -94,7 +94,7 @@ class RdbLoading:
         self._set_policies(reader.aux.get(policy_lines.AUX_FIELD, b""))
         if reader.left_out:
             names = ", ".join(sorted(set(reader.left_out)))
-            self._tell(f"{self._name}: data of modules is left out ({names}); no key was stored in it.")
+            self._report(f"{self._name}: data of modules is left out ({names}); no key was stored in it.")
 
     def _keep(self, key: bytes, value: Value, now_ms: int) -> None:
         server, reader = self._server, self._reader

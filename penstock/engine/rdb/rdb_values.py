@@ -25,7 +25,7 @@ def stream_defaults(settings: Settings, limits: StreamLimits) -> StreamDefaults:
     """`limits` are shared by all streams of an engine."""
     duration_s, max_size = settings.number("stream-idmp-duration"), settings.number("stream-idmp-maxsize")
     read_node = native_nodes.read_node if IS_COMPILED else None
-    return StreamDefaults(limits, duration_s, max_size, entries.encode_alike, read_node)
+    return StreamDefaults(limits, duration_s, max_size, entries.encode_columns, read_node)
 
 
 def version_of(settings: Settings) -> int:

@@ -178,7 +178,7 @@ class Statistics:
                 self._count_error(failure)
 
     def ran_together(self, row: Row, usec: int, calls: int) -> None:
-        """Alike requests were run at once, none of them refused: each counts with its share of the time."""
+        """Requests of one shape were run at once, none of them refused: each counts with its share of the time."""
         usec = max(usec, 0)
         counted = self._last if row is self._last_row else self.of(row)
         self.commands += calls

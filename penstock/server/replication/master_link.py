@@ -76,7 +76,7 @@ class MasterLink:
         self._task: asyncio.Task[None] | None = None
         self._writer: asyncio.StreamWriter | None = None
         self._applier: StreamApplier | None = None  # of the history that is followed, through all links
-        self._said_ms = 0
+        self._sent_ms = 0
         self._not_before_s = 0.0  # in the loop's time, after an unexpected error
         # of the last link
         self._was_accepted = False  # by the master's answer to PSYNC
@@ -112,8 +112,8 @@ class MasterLink:
         if master.heard_ms >= 0 and now_ms - master.heard_ms > self._settings.number("repl-timeout") * SECOND_MS:
             self._report(f"Master {master.host}:{master.port} is silent: the link is closed.")
             writer.transport.abort()
-        elif now_ms - self._said_ms >= SECOND_MS:
-            self._said_ms = now_ms
+        elif now_ms - self._sent_ms >= SECOND_MS:
+            self._sent_ms = now_ms
             if master.is_up:
                 self.acknowledge()
             elif master.link == links.SYNCING:

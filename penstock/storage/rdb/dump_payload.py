@@ -52,8 +52,8 @@ def version_of(payload: bytes) -> int:
     version = int.from_bytes(payload[-FOOTER_BYTES:-CHECKSUM_BYTES], "little")
     if len(payload) < FOOTER_BYTES or (version > rdb_format.NEWEST and version != rdb_format.VALKEY):
         raise WrongFooter("a payload of an unknown version")
-    told = int.from_bytes(payload[-CHECKSUM_BYTES:], "little")
-    if told not in (crc64.NOT_COMPUTED, _checksum_of_first(payload, len(payload) - CHECKSUM_BYTES)):
+    stored = int.from_bytes(payload[-CHECKSUM_BYTES:], "little")
+    if stored not in (crc64.NOT_COMPUTED, _checksum_of_first(payload, len(payload) - CHECKSUM_BYTES)):
         raise WrongFooter("a payload with a wrong checksum")
     return version
 

@@ -27,12 +27,12 @@ def ziplist(blob: bytes) -> list[bytes]:
     while at < last:
         start = at
         if blob[at] == LONG:
-            told = int.from_bytes(blob[at + 1 : at + 5], "little")
+            length_before = int.from_bytes(blob[at + 1 : at + 5], "little")
             at += 5
         else:
-            told = blob[at]
+            length_before = blob[at]
             at += 1
-        if told != before or at >= last:
+        if length_before != before or at >= last:
             raise BadRdb("an entry of a ziplist has another length than stands behind it")
         at, text = _ziplist_value(blob, at)
         if at > last:

@@ -189,7 +189,7 @@ class RdbReader:
     def _end(self) -> int:
         if self.version >= rdb_format.CHECKSUM_SINCE:
             made = self.source.checksum()
-            told = int.from_bytes(self.source.take(crc64.CHECKSUM_BYTES), "little")
-            if self.verifies and told not in (crc64.NOT_COMPUTED, made):
+            stored = int.from_bytes(self.source.take(crc64.CHECKSUM_BYTES), "little")
+            if self.verifies and stored not in (crc64.NOT_COMPUTED, made):
                 raise BadRdb("the checksum at its end is another one than its bytes have")
         return END

@@ -43,7 +43,7 @@ ONE_BYTE: Final = 1 << 6  # lengths below it take one byte
 
 _PENDING: Final = struct.Struct("<16sqB")  # a pending entry with a count below ONE_BYTE
 
-EncodeAlike: TypeAlias = Callable[[list[bytes], list[bytes], list[list[bytes]]], list[bytes]]
+EncodeColumns: TypeAlias = Callable[[list[bytes], list[bytes], list[list[bytes]]], list[bytes]]
 ReadNode: TypeAlias = Callable[[bytes, int, int, EntryRun, "NodeHead"], bool]
 
 
@@ -62,27 +62,27 @@ class NodeHead:
 
 
 class StreamDefaults:
-    """What a stream needs besides its bytes: `encode_alike` makes the bytes of entries of their ids, their fields,
+    """What a stream needs besides its bytes: `encode_columns` makes the bytes of entries of their ids, their fields,
     and the values of each field.
 
     `read_node`, if there is one, reads an ordinary node at once (engine/rdb/native_nodes.py). A stream that says
     nothing of idempotent producers gets the settings given here.
     """
 
-    __slots__ = ("encode_alike", "idmp_duration_s", "idmp_max_size", "limits", "read_node")
+    __slots__ = ("encode_columns", "idmp_duration_s", "idmp_max_size", "limits", "read_node")
 
     def __init__(
         self,
         limits: StreamLimits,
         idmp_duration_s: int,
         idmp_max_size: int,
-        encode_alike: EncodeAlike,
+        encode_columns: EncodeColumns,
         read_node: ReadNode | None = None,
     ) -> None:
         self.limits = limits
         self.idmp_duration_s = idmp_duration_s
         self.idmp_max_size = idmp_max_size
-        self.encode_alike = encode_alike
+        self.encode_columns = encode_columns
         self.read_node = read_node
 
 
@@ -212,7 +212,7 @@ class StreamReader:
             return False
         columns = [listpack.texts_of(found[place::size]) for place in range(at + 3, at + 3 + width)]
         entry_ids = [b"%d-%d" % pair for pair in zip(ms, seq, strict=True)]
-        if not self._builder.add_all(ms, seq, self._defaults.encode_alike(entry_ids, head.names, columns)):
+        if not self._builder.add_all(ms, seq, self._defaults.encode_columns(entry_ids, head.names, columns)):
             raise _wrong_order()
         head.live = count
         head.last_ms, head.last_seq = ms[-1], seq[-1]
@@ -226,7 +226,7 @@ class StreamReader:
         first_ms, first_seq = first_id >> 64, first_id & HALF
         names = head.names
         width = len(names)
-        encode_alike, builder = self._defaults.encode_alike, self._builder
+        encode_columns, builder = self._defaults.encode_columns, self._builder
         same_size = width + 4  # elements of an entry with the node's field names
         end = len(found)
         last_id = -1
@@ -260,7 +260,7 @@ class StreamReader:
                 else:
                     fields, words = words[::2], words[1::2]
                 if not builder.add_all(
-                    [ms], [seq], encode_alike([b"%d-%d" % (ms, seq)], fields, [[one] for one in words])
+                    [ms], [seq], encode_columns([b"%d-%d" % (ms, seq)], fields, [[one] for one in words])
                 ):
                     raise _wrong_order()
             at = stop + 1

@@ -123,10 +123,10 @@ def _group(strings: StringWriter, group: Group, kind: int) -> bytes:
         ids = block.segment.id_bytes(start, stop)
         times, counts = block.times[start:stop].tolist(), block.counts[start:stop].tolist()
         for at, (time_ms, count) in enumerate(zip(times, counts, strict=True)):
-            if time_ms != said_ms or count != said_count:
-                said_ms, said_count = time_ms, count
-                told = time_ms.to_bytes(8, "little") + length(count)
-            parts += (ids[ID_BYTES * at : ID_BYTES * at + ID_BYTES], told)
+            if time_ms != tail_ms or count != tail_count:
+                tail_ms, tail_count = time_ms, count
+                tail = time_ms.to_bytes(8, "little") + length(count)
+            parts += (ids[ID_BYTES * at : ID_BYTES * at + ID_BYTES], tail)
     parts.append(length(len(group.consumers)))
     for consumer in group.consumers_by_name():
         parts.append(strings.string(consumer.name))

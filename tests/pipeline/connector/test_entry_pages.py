@@ -25,7 +25,7 @@ def pairs(words: Any) -> Any:
     return st.integers(0, 3).flatmap(lambda count: st.lists(words, min_size=2 * count, max_size=2 * count))
 
 
-def alike(words: Any) -> Any:
+def of_one_width(words: Any) -> Any:
     """Replies with as many fields in each entry."""
     return st.integers(0, 3).flatmap(
         lambda count: st.lists(
@@ -37,8 +37,8 @@ def alike(words: Any) -> Any:
 REPLIES = st.one_of(
     st.lists(st.lists(st.tuples(ID, pairs(NASTY)), max_size=4), max_size=4),
     st.lists(st.lists(st.tuples(ID, pairs(TAME)), max_size=4), max_size=4),
-    alike(NASTY),
-    alike(TAME),
+    of_one_width(NASTY),
+    of_one_width(TAME),
 )
 
 
@@ -68,7 +68,7 @@ def test_columns_hold_what_a_parser_reads(replies: list[Any]) -> None:
 
 
 @UNHURRIED
-@given(alike(TAME).filter(lambda replies: any(replies)))
+@given(of_one_width(TAME).filter(lambda replies: any(replies)))
 def test_replies_without_line_ends_in_them_are_never_parsed_word_by_word(replies: list[Any]) -> None:
     assert entry_pages._by_columns(b"".join(map(encoded, replies)), len(replies)) is not None
 
