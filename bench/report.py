@@ -221,8 +221,8 @@ def verdict(ratio: float | None, floor: float, is_told: bool = True) -> str:
 def singles(figures: Figures, _: str) -> Lines:
     yield "Commands a second: latency in ms (50%, 99%, 99.9%), CPU in microseconds a command; the best of the rounds."
     yield "Ratios of CPU and of the 99% are to the better of Redis and Valkey, the medians of the rounds; the goal of"
-    yield f"CPU is in brackets, that of the 99% is {GOAL_OF_P99}. `{WORKER}`: fifty workers whose entries"
-    yield f"are there. `{DAY}`: 12 producers with MAXLEN ~ and 25 workers of four streams, 13 clients of a cache."
+    yield f"CPU is in brackets, that of the 99% is {GOAL_OF_P99}. `{WORKER}`: fifty workers, with entries"
+    yield f"to read. `{DAY}`: 12 producers with MAXLEN ~ and 25 workers of four streams, 13 clients of a cache."
     yield ""
     measured = [load for load in ONE_AT_A_TIME if load.name in figures]
     names = [name for name in NAMES if any(name in figures[load.name] for load in measured)]
