@@ -157,7 +157,9 @@ KNOWN: Final[tuple[KnownDifference, ...]] = (
         "nan|inf|\\d",
         in_shortest=True,
     ),
-    KnownDifference("the order of pairs", "cjson|cmsgpack|pairs|next|return ?\\{", in_shortest=True, compared_as=sorted),
+    KnownDifference(
+        "the order of pairs", "cjson|cmsgpack|pairs|next|return ?\\{", in_shortest=True, compared_as=sorted
+    ),
     KnownDifference(
         "not a number is `nan`, whatever its sign", "", "nan", "nan", in_shortest=True, compared_as=without_sign_of_nan
     ),
