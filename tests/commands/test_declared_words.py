@@ -10,10 +10,14 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable
 
+import pytest
+
 from penstock.engine.table import argument_tree, command_syntax
 from penstock.engine.table.command_table import Command, command_of
 from tests.support.source_trees import FILES, ROOT, imported, module_name, tree_of
 from tests.support.table_requests import rows_by_name
+
+pytestmark = pytest.mark.xdist_group("sources")  # one worker reads the source once
 
 REFUSED_WHOLE = {"CLUSTER|MIGRATION", "CLUSTER|SLOT-STATS", "CLUSTER|SYNCSLOTS", "MODULE|LOADEX"}  # whatever they have
 BATCHES = (  # words of commands that other modules declare
