@@ -22,7 +22,7 @@ CIRCLES = [
     ["penstock.engine.context", "penstock.engine.scripting.scripts", "penstock.engine.server_state"],
     ["penstock.storage.key_table", "penstock.storage.keyspace"],
     ["penstock.engine.session", "penstock.engine.waiting.blocked_request"],
-    ["penstock.storage.streams.pending.claim_walk", "penstock.storage.streams.pending.pending_list"],
+    ["penstock.testing.connections.links", "penstock.testing.faults.failing"],
     ["penstock.storage.compression", "penstock.storage.streams.segment"],
 ]
 MOST_MODULES = 20  # of one folder, __init__.py left out

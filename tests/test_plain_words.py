@@ -23,7 +23,7 @@ SOURCES = [
 GENERATED = {"commands.md"}  # of the texts that COMMAND DOCS answers
 PAGES = [path for path in sorted((*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"))) if path.name not in GENERATED]
 PEOPLE = re.compile(
-    r"(?<![\w'-])(who(m|se|ever|mever|soever)?|(some|no|any|every)(body|one)('?s)?|no one)(?![\w'-])", re.IGNORECASE
+    r"(?<![\w'-])(who(m|ever|mever|soever)?|(some|no|any|every)(body|one)('?s)?|no one)(?![\w'-])", re.IGNORECASE
 )
 QUOTED = re.compile(r"```.*?```|`[^`\n]*`|\"[^\"\n]*\"", re.DOTALL)  # requests, Redis's texts, names of tests
 TESTS = re.compile(r"^ *(?:async )?def (test_\w+)", re.MULTILINE)
@@ -60,7 +60,6 @@ def people_in(text: str) -> list[str]:
 
 TEXTS = {
     "a relative clause": ("The client who waits is served.", ["who"]),
-    "of a thing": ("A key whose time has passed.", ["whose"]),
     "in place of a noun": ("Nobody is told, nor no one else's neighbour.", ["Nobody", "no one"]),
     "a name of a user": ("`ACL DELUSER nobody` and \"User 'nobody' not found\"", []),
     "a request in a block": ("Before\n```\nREPLICAOF NO ONE\n```\nbehind.", []),

@@ -22,7 +22,7 @@ def reload(server: ServerState, now_ms: int) -> None:
     with_log = server.effects.log
     was_ready = dict(server.blocking.ready)
     notified = server.key_events.letters
-    server.key_events.choose("")  # nothing happens to the keys, for all that anybody sees
+    server.key_events.choose("")  # nothing happens to the keys, as far as clients see
     for db in server.keyspace.databases:
         db.clear()
     replay = Replay(server, discard)

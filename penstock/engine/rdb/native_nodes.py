@@ -251,8 +251,8 @@ def _behind_entry(blob: bytes, at: i64, last: i64, expected: i64) -> i64:
     behind: i64 = at + 1
     if behind < last and blob[behind] == 1 and blob[at] == expected < 128:
         return at + 2
-    kind, told, at = _element(blob, at, last)
-    if kind != _NO_NUMBER or told != expected:
+    kind, count, at = _element(blob, at, last)
+    if kind != _NO_NUMBER or count != expected:
         at = -2
     return at
 

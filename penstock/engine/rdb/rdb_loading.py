@@ -34,7 +34,7 @@ class RdbLoading:
     how many were loaded, and left out because their time had passed.
     """
 
-    __slots__ = ("_keeps_expired", "_merges", "_name", "_reader", "_server", "_tell", "end", "expired", "keys")
+    __slots__ = ("_keeps_expired", "_merges", "_name", "_reader", "_report", "_server", "end", "expired", "keys")
 
     def __init__(
         self,
@@ -54,7 +54,7 @@ class RdbLoading:
         self._name = name or path
         self._keeps_expired = keeps_expired
         self._merges = merges
-        self._tell = tell
+        self._report = report
         defaults = rdb_values.stream_defaults(server.settings, server.form_limits.streams)
         self._reader = RdbReader(FileSource(disk, path), defaults, server.settings.yes("rdbchecksum"))
         self.end = 0

@@ -118,7 +118,7 @@ def _group(strings: StringWriter, group: Group, kind: int) -> bytes:
     if kind >= STREAM_2:
         parts.append(length(group.entries_read & HALF))
     parts.append(length(group.pel.count))
-    told, said_ms, said_count = b"", -1, -1  # what stands behind the id of such a pending entry: neighbours are alike
+    tail, tail_ms, tail_count = b"", -1, -1  # what stands behind the id: of neighbours it is mostly the same
     for block, start, stop in group.pel.by_id.walk_runs(0):
         ids = block.segment.id_bytes(start, stop)
         times, counts = block.times[start:stop].tolist(), block.counts[start:stop].tolist()

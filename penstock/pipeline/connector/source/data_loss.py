@@ -49,7 +49,7 @@ class Loss:
     resume_at: Position | None = None
 
 
-def tell(loss: Loss, where: str, when: str) -> None:
+def warn_or_end(loss: Loss, where: str, when: str) -> None:
     """DataLoss if the query is to end by `when`, the option failOnDataLoss; else a warning, or nothing.
 
     With `certain`, entries that were deleted one by one are counted without a warning: so such queues are used.
@@ -154,12 +154,12 @@ def _went_back(what: str, known: int, place: Position, state: StreamState) -> Lo
     )
 
 
-def unknown_deletions(place: Position, seen: Seen, told: StreamId) -> Loss | None:
+def unknown_deletions(place: Position, seen: Seen, reported: StreamId) -> Loss | None:
     """What was seen to be deleted after a position that others have moved since, so that it cannot be counted.
 
-    `told` is max-deleted-entry-id when all that was missing had been told of.
+    `reported` is max-deleted-entry-id when all that was missing had been told of.
     """
-    if seen.max_deleted <= max(place.counted_from, told):
+    if seen.max_deleted <= max(place.counted_from, reported):
         return None
     text = f"entries after {_text(place.counted_from)} were deleted one by one before they were read, others read too"
     return Loss(UNCOUNTED, 1, f"{text}, and it is not known how many", False)

@@ -18,7 +18,7 @@ from penstock.errors import ReplyError
 from penstock.pipeline.connector.connection.client import Client, Endpoint, Request, packed
 from penstock.pipeline.connector.connection.stream_info import refused, stream_states
 from penstock.pipeline.connector.placeholder import is_placeholder
-from penstock.pipeline.connector.source.data_loss import WENT_BACK, cause_of, range_loss, tell
+from penstock.pipeline.connector.source.data_loss import WENT_BACK, cause_of, range_loss, warn_or_end
 from penstock.pipeline.connector.source.entry_columns import Columns, Origin
 from penstock.pipeline.connector.source.entry_pages import Page, decode
 from penstock.pipeline.connector.source.id_ranges import IdRange
@@ -204,7 +204,7 @@ class _Reading:
                 place = [id_range.key.decode(errors="replace"), str(id_range.after), str(id_range.upto)]
                 report = json.dumps([loss.cause, loss.missing, *place])
                 self._client.pipeline([["PUBLISH", self._channel, report]])
-            tell(
+            warn_or_end(
                 loss,
                 f"{self._client.endpoint.address}: stream {id_range.key.decode(errors='replace')!r}, ids after "
                 f"{ids.text(id_range.after).decode()} up to {ids.text(id_range.upto).decode()}",

@@ -43,7 +43,7 @@ class StreamReader(TaskReader, DataSourceStreamReader, SupportsTriggerAvailableN
         self.states: dict[StreamOf, StreamState] = {}  # as of the last refresh
         self._missing: Counter[str] = Counter()  # entries, by cause
         self._counts = False  # the counts of the offsets were taken over
-        self._told: dict[tuple[str, ...], int] = {}  # those that tasks of the newest batch missed, by range
+        self._missed_by_tasks: dict[tuple[str, ...], int] = {}  # those that tasks of the newest batch missed, by range
         self._channel = None if self.options.fail_on_loss else f"{schemas.MARKERS}:missing:{secrets.token_hex(8)}"
         self.available_now = False  # states are not refreshed any more: Trigger.AvailableNow
 
@@ -100,7 +100,7 @@ class StreamReader(TaskReader, DataSourceStreamReader, SupportsTriggerAvailableN
         self._missing[loss.cause] += loss.missing
         name, key = stream
         where = f"{self.endpoint(name).address}: stream {key.decode(errors='replace')!r}"
-        data_loss.tell(loss, where, self.options.on_loss)
+        data_loss.warn_or_end(loss, where, self.options.on_loss)
 
     def tasks(self, ranges: list[IdRange], count: int) -> list[Task]:
         """Ranges as at most `count` tasks, which publish what they miss: Spark tells a source nothing of its tasks."""
@@ -117,7 +117,7 @@ class StreamReader(TaskReader, DataSourceStreamReader, SupportsTriggerAvailableN
             self._counts = True
             self._missing.update(start.get(MISSING, {}))
         self._listen()
-        self._told.clear()
+        self._missed_by_tasks.clear()
         return self.with_missing({}).get(MISSING) != start.get(MISSING)
 
     def with_missing(self, offset: dict[str, Any]) -> dict[str, Any]:
@@ -143,6 +143,6 @@ class StreamReader(TaskReader, DataSourceStreamReader, SupportsTriggerAvailableN
                 return
             for report in reports:
                 cause, missing, *where = json.loads(report)
-                known = self._told.get((name, *where), 0)
+                known = self._missed_by_tasks.get((name, *where), 0)
                 self._missing[cause] += max(missing - known, 0)
-                self._told[name, *where] = max(missing, known)
+                self._missed_by_tasks[name, *where] = max(missing, known)
