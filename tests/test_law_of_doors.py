@@ -22,7 +22,7 @@ from penstock.engine.table.row import Row
 from penstock.protocol.limits import Limits
 from penstock.protocol.log_reader import whole_requests
 from penstock.protocol.reply import bulks
-from penstock.protocol.request_batch import RequestBatch, batches_of
+from penstock.protocol.request_batch import RequestBatch
 from penstock.protocol.request_reader import RequestReader
 from tests.support.clock import NOW_MS
 from tests.support.engines import make_engine, settings_with
@@ -31,6 +31,7 @@ from tests.support.log import UnitLog
 from tests.support.same_result import Difference, assert_same, logs_differ, replies_differ, states_differ
 from tests.support.table_engine import APART, OWN_WORDS, SETUP, rows
 from tests.support.table_requests import TableRequests
+from tests.support.word_batches import batches_of
 
 Request = list[bytes]
 MOST_BYTES = 1 << 30

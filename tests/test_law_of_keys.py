@@ -21,7 +21,6 @@ from penstock.engine.engine import Engine
 from penstock.engine.memory.recency import uses_of
 from penstock.engine.session import Session
 from penstock.engine.table.row import Row
-from penstock.protocol.request_batch import batches_of
 from penstock.storage.streams.stream import Stream
 from tests.support.clock import NOW_MS
 from tests.support.engines import make_engine, settings_with
@@ -29,6 +28,7 @@ from tests.support.key_requests import ABSENT, GROUPS, KeyRequests, Made, names_
 from tests.support.keyspace_picture import KEPT, stream_picture
 from tests.support.same_result import Difference, assert_same, text_of, values
 from tests.support.seeds import seeds
+from tests.support.word_batches import batches_of
 
 Request = list[bytes]
 NAMES: Final = ("with one value", "with another")  # of the keys that may not be read, or before and after

@@ -7,7 +7,7 @@ MIB: Final = 1024 * 1024
 UNAUTHENTICATED_MAX_COUNT: Final = 10
 UNAUTHENTICATED_MAX_BULK: Final = 16384
 
-BLOCK: Final = 65536  # bytes that are parsed at a time: hiredis moves its unread bytes at every request
+BLOCK: Final = 65536  # bytes that are parsed at a time
 
 
 class Limits:

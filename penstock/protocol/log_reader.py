@@ -1,25 +1,21 @@
 """Reads a log's bytes as requests with their offsets: for the loading server, `check-log` and the pipeline.
 
-Ordinary requests are parsed fast, everything else is read by `next_request`, in plain Python, which knows offsets.
-The compiled build parses as it parses a client's requests (native_words.py), the uncompiled one by hiredis. What that
-reads is used only if it is lists of byte strings and nothing else, with as many line ends as they need, up to a place
-where another request or an annotation (`#...`) begins: so a damaged length or a reply among the requests is never taken
-for a request. A private line (`#penstock ...`, private_lines.py) is a request; any other annotation has no words.
+Ordinary requests are cut as a client's are (native_words.py, or line_parser.py in the uncompiled build), everything
+else is read by `next_request`, in plain Python, which says what is damaged. A private line (`#penstock ...`,
+private_lines.py) is a request; any other annotation (`#...`) has no words.
 """
 
 from collections.abc import Callable
-from itertools import chain
 from typing import Final, TypeAlias
-
-import hiredis
 
 from penstock.native.build import IS_COMPILED
 from penstock.native.resp_sizes import request_bytes
-from penstock.protocol import native_words, private_lines
+from penstock.protocol import line_parser, native_words, private_lines
 
-BLOCK_BYTES: Final = 64 * 1024  # hiredis is slower, the more bytes it has at once
+BLOCK_BYTES: Final = 64 * 1024
 LONGEST_HEADER: Final = 32  # bytes of `*<n>` or `$<n>`
 ANNOTATION: Final = b"#"
+_BEFORE_ANNOTATION: Final = b"\r\n" + ANNOTATION  # perhaps within a word
 STAMP: Final = b"#TS:"  # the annotation that servers write: unix seconds
 _ZEROS_BYTES: Final = 1024 * 1024
 
@@ -116,24 +112,16 @@ def whole_requests(text: bytes, offset: int = 0) -> LogBlock:
     """The whole requests at the start of bytes that begin with one; `offset` is their place in the file."""
     block = LogBlock(text, offset)
     requests = block.requests
-    last = text.rfind(b"\r\n*") + 2  # most probably, the last request begins here
     at = 0
     try:
         while at < len(text):
             if IS_COMPILED:
                 at = native_words.cut_requests(text, at, requests)
-                if at < len(text):
-                    request, at = next_request(text, at)
-                    requests.append(request)
-                continue
-            end = _segment_end(text, at, last)
-            if not text.startswith(ANNOTATION, at) and end < len(text):
-                quick = quick_requests(text[at:end])
-                if quick is not None:
-                    requests += quick
-                    at = end
-                    continue
-            while at < end:
+            elif not text.startswith(ANNOTATION, at):
+                annotation = text.find(_BEFORE_ANNOTATION, at)
+                stop = len(text) if annotation < 0 else annotation + 2
+                at = line_parser.cut_requests(text, at, stop, requests)
+            if at < len(text):
                 request, at = next_request(text, at)
                 requests.append(request)
     except Unfinished:
@@ -142,51 +130,6 @@ def whole_requests(text: bytes, offset: int = 0) -> LogBlock:
         block.damage = damage
     block.taken = at
     return block
-
-
-def _segment_end(text: bytes, at: int, last: int) -> int:
-    """The end of what is parsed at once: an annotation, or what precedes the next one or the last request."""
-    if text.startswith(ANNOTATION, at):
-        return text.find(b"\n", at) + 1 or len(text)
-    if at + LONGEST_HEADER > last:
-        return len(text)
-    end = text.find(b"\r\n" + ANNOTATION, at, last) + 2  # perhaps in a word: then `next_request` reads on
-    return last if end < 2 else end
-
-
-def quick_requests(text: bytes) -> list[Request] | None:
-    """The requests that bytes are made of, by hiredis; None if in doubt."""
-    reader = hiredis.Reader()
-    reader.feed(text)
-    requests: list[Request] = []
-    gets = reader.gets
-    left = True
-    try:
-        request = gets()
-        while request is not False:
-            requests.append(request)
-            left = reader.has_data()
-            request = gets()
-    except (hiredis.HiredisError, TypeError, ValueError):  # a RESP3 map may have keys that are not hashable
-        return None
-    if left or set(map(type, requests)) != {list} or not all(requests):
-        return None
-    words = list(chain.from_iterable(requests))
-    if set(map(type, words)) != {bytes}:
-        return None
-    # hiredis does not check what ends a word, and reads simple strings (`+`) as words, too: line ends are missing then.
-    # A word that has one could hide that: such requests are packed and compared.
-    doubtful = text.count(b"\r\n") != 2 * len(words) + len(requests) or b"\r\n" in b"\0".join(words)
-    # It reads a set (`~`) as an array, and a verbatim string (`=`) as a word without its first four bytes.
-    doubtful = doubtful or b"\r\n=" in text or b"\r\n~" in text or not text.startswith(b"*")
-    if doubtful and _packed(requests) != text:
-        return None
-    return requests
-
-
-def _packed(requests: list[Request]) -> bytes:
-    pack = hiredis.pack_command
-    return b"".join([pack(tuple(request)) for request in requests])  # type: ignore[arg-type]  # its stub knows no bytes
 
 
 def next_request(block: bytes, at: int) -> tuple[Request, int]:

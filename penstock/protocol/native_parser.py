@@ -95,7 +95,7 @@ def batches(
 
     lone: has the batch that is appended if all the data are one request.
 
-    It stops before a request that is not whole or not ordinary. request_batch.batches_of does the same from words.
+    It stops before a request that is not whole or not ordinary.
     """
     end: i64 = len(data)
     while at < end and limit > 0:

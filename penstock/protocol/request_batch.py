@@ -40,9 +40,8 @@ class RequestBatch:
     Between the prefix and the columns XADDs may have words of each request's own (`own`: a list for each position): an
     id; or the two words of IDMP, and then words that are the same in all (`middle`: up to the `*`).
 
-    >>> batch = batches_of([[b"XACK", b"s", b"g", b"1-1"], [b"XACK", b"s", b"g", b"2-1"]], {b"XACK": COLUMNS})[0]
-    >>> batch.prefix, batch.names, batch.columns, batch.request(1)
-    ([b'XACK', b's', b'g'], [], [[b'1-1', b'2-1']], [b'XACK', b's', b'g', b'2-1'])
+    >>> RequestBatch([b"XACK", b"s", b"g"], [], [[b"1-1", b"2-1"]], 2).request(1)
+    [b'XACK', b's', b'g', b'2-1']
     """
 
     __slots__ = (
@@ -262,12 +261,7 @@ def fit_columns(first: list[bytes], second: list[bytes], shape: int) -> bool:
     if len(first) < PREFIX_WORDS or first[1] != second[1]:
         return False
     width, own, before = layout(first, shape)
-    return width > 0 and _fits(first, second, width, own, before)
-
-
-def _fits(first: list[bytes], second: list[bytes], width: int, own: int, before: int) -> bool:
-    """Whether a request has the prefix, the middle and the names of another one of as many words and of this layout."""
-    if own == ID_WORDS and not is_id(second[width]):
+    if width == 0 or (own == ID_WORDS and not is_id(second[width])):
         return False
     for at in range(before, len(first) - 1, 2):
         if first[at] != second[at]:
@@ -283,56 +277,6 @@ def prefix_words(request: list[bytes]) -> int:
         width = request.index(b"*", PREFIX_WORDS - 1) + 1
     behind = len(request) - width
     return 0 if behind < 1 or (behind > 1 and behind & 1) else width
-
-
-def batches_of(requests: list[list[bytes]], shapes: dict[bytes, int]) -> list[RequestBatch]:
-    """Requests as batches, in order. shapes: by the names of the commands that have one.
-
-    O(words). native_parser.batches does the same from bytes.
-    """
-    found: list[RequestBatch] = []
-    at, last = 0, len(requests) - 1
-    while at <= last:
-        request = requests[at]
-        shape = shapes.get(request[0], 0) if at < last and requests[at + 1][0] == request[0] else 0
-        if shape & COLUMNS and len(requests[at + 1]) == len(request) and fit_columns(request, requests[at + 1], shape):
-            batch = _in_columns(requests, at, shape)
-        elif shape & REQUESTS:
-            batch = _of_same_shape(requests, at, shape)
-        else:
-            batch = one(request)
-        found.append(batch)
-        at += batch.count
-    return found
-
-
-def _of_same_shape(requests: list[list[bytes]], at: int, shape: int) -> RequestBatch:
-    """The requests from a place on that have the first one's name and number of words, up to two that fit columns."""
-    name, words, stop, count = requests[at][0], len(requests[at]), at + 1, len(requests)
-    while stop < count and len(requests[stop]) == words and requests[stop][0] == name:
-        if shape & COLUMNS and fit_columns(requests[stop - 1], requests[stop], shape):
-            stop -= 1
-            break
-        stop += 1
-    if shape & POSITIONS and 1 < words <= MOST_POSITIONS and stop - at > 1:
-        columns = list(map(list, zip(*requests[at:stop], strict=True)))
-        return RequestBatch([name], NO_WORDS, columns[1:], stop - at)
-    return same_shape(requests[at:stop])
-
-
-def _in_columns(requests: list[list[bytes]], at: int, shape: int) -> RequestBatch:
-    """The requests from a place on that fit one batch with the first and have as many words; there are two at least."""
-    request, stop, count = requests[at], at + 1, len(requests)
-    width, own, before = layout(request, shape)
-    words = len(request)
-    while stop < count and len(requests[stop]) == words and _fits(request, requests[stop], width, own, before):
-        stop += 1
-    prefix, middle = request[:width], request[width + own : before]
-    names = request[before:-1:2] if words - before > 1 else NO_WORDS
-    step = 2 if names else 1
-    rows = [row[width : width + own] + row[before + step - 1 :: step] for row in requests[at:stop]]
-    columns = list(map(list, zip(*rows, strict=True)))
-    return RequestBatch(prefix, names, columns[own:], stop - at, None, None, columns[:own], middle)
 
 
 def batches_from(batches: list[RequestBatch], place: int, at: int) -> list[RequestBatch]:

@@ -2,7 +2,7 @@
 
 strict_parser    plain Python, word by word: reads any input at any split, and owns every error text; the oracle.
 native_parser    byte loops that mypyc turns into C: how the compiled build reads ordinary input.
-hiredis_parser   how the uncompiled build reads ordinary input.
+line_parser      splits and slices: how the uncompiled build reads ordinary input.
 
 A fast parser reads the whole, ordinary requests at the start of the unread bytes. The strict parser reads all others:
 errors, inline requests, words of other types, huge counts and sizes, requests that are not whole, and everything before
@@ -13,12 +13,11 @@ from typing import Final
 
 from penstock.errors import ProtocolError
 from penstock.native.build import IS_COMPILED
-from penstock.protocol import native_parser
-from penstock.protocol.hiredis_parser import HiredisParser, lone_request
+from penstock.protocol import line_parser, native_parser
 from penstock.protocol.limits import BLOCK, Limits
 from penstock.protocol.native_parser import LONGEST_KEPT, LoneRequests
-from penstock.protocol.request_batch import NO_WORDS, RequestBatch, batches_of, one
-from penstock.protocol.strict_parser import WEB_INITIALS, StrictParser, is_web
+from penstock.protocol.request_batch import NO_WORDS, RequestBatch, one
+from penstock.protocol.strict_parser import StrictParser
 
 NOTHING: Final[list[RequestBatch]] = []
 NO_BYTES: Final = bytearray()  # never changed
@@ -39,7 +38,7 @@ class RequestReader:
     `_repeated` is the last read of new entries, if nothing came with it, and `_repeated_text` the bytes that asked for
     it: a worker asks for the same again and again.
 
-    `_strict`, `_hiredis` and `_later` are made when they are needed: many clients never do.
+    `_strict` and `_later` are made when they are needed: many clients never do.
 
     limits: those that hold; `use_limits` gives others.
     pending: bytes fed and not taken; of many requests that were put back, an estimate by their number. Whole words of
@@ -48,7 +47,7 @@ class RequestReader:
     """
 
     __slots__ = (
-        "_at", "_failure", "_hiredis", "_is_plain", "_later", "_lone", "_ready", "_ready_size", "_repeated",
+        "_at", "_failure", "_is_plain", "_later", "_lone", "_ready", "_ready_size", "_repeated",
         "_repeated_text", "_shapes", "_strict", "_strict_size", "_taken", "_taken_size", "limits", "pending", "text",
     )  # fmt: skip
 
@@ -56,7 +55,6 @@ class RequestReader:
         self.limits = limits
         self._shapes: dict[bytes, int] = {} if shapes is None else shapes
         self._strict: StrictParser | None = None  # until it is needed
-        self._hiredis: HiredisParser | None = None  # until it is needed: the compiled build needs none
         self._lone = LoneRequests()
         self.text = b""
         self._at = 0
@@ -196,49 +194,24 @@ class RequestReader:
             self._taken, self._taken_size = [self._repeated], len(text)
             self._at, self.pending = len(text), 0
             return self._taken
+        found: list[RequestBatch] = []
         if IS_COMPILED:
-            found: list[RequestBatch] = []
             self._at = native_parser.batches(text, start, limit, self._shapes, found, self._lone)
-            self.pending = len(text) - self._at
-            self._taken, self._taken_size = found, self._at - start
-            if len(found) == 1 and found[0] is self._lone.batch:
-                lone = found[0]
-                if lone.prefix[-1] == NEW_ENTRIES:
-                    self._keep_read(lone)
-            return found
-        block = text
-        if start or len(block) > BLOCK:
-            block = self._block(BLOCK)
         else:
-            request = lone_request(block)
-            if request is not None and not (request[0][:2] in WEB_INITIALS and is_web(request[0])):
-                self._at = len(block)
-                self.pending = 0
-                lone = self._lone.batch.become(request, block)
-                if request[-1] == NEW_ENTRIES:
-                    self._keep_read(lone)
-                return [lone]
-        hiredis = self._hiredis
-        if hiredis is None:
-            hiredis = self._hiredis = HiredisParser()
-        requests = hiredis.requests(block)
-        if requests is None:
-            self._strict_size = len(block)
-            return NOTHING
-        for words in requests:
-            if words[0][:2] in WEB_INITIALS and is_web(words[0]):
-                self._strict_size = len(block)
-                return NOTHING
-        if not requests:
-            return NOTHING
-        self._at += hiredis.size
-        found = batches_of(requests, self._shapes)
-        if len(requests) > limit:
-            self._ready, self._ready_size = found, hiredis.size
-            self._is_plain = False
-            return self._take_ready(limit)
-        self._taken, self._taken_size = found, hiredis.size
-        self._count_pending()
+            request = None if start else line_parser.lone_request(text)
+            if request is not None:
+                found.append(self._lone.batch.become(request, text))
+                self._at = len(text)
+            else:
+                self._at = line_parser.batches(text, start, limit, self._shapes, found, self._lone)
+                if not found:  # a second look at these bytes would take as long
+                    self._strict_size = min(len(text) - start, BLOCK)
+        self.pending = len(text) - self._at
+        self._taken, self._taken_size = found, self._at - start
+        if len(found) == 1 and found[0] is self._lone.batch:
+            lone = found[0]
+            if lone.prefix[-1] == NEW_ENTRIES:
+                self._keep_read(lone)
         return found
 
     def _keep_read(self, lone: RequestBatch) -> None:

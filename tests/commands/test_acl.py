@@ -12,10 +12,10 @@ from penstock.config.directive_types import BadValue
 from penstock.config.settings import Settings
 from penstock.engine.access.users import MOST_KNOWN, MOST_KNOWN_BYTES, MOST_KNOWN_WORDS
 from penstock.errors import UsageError
-from penstock.protocol.request_batch import batches_of
 from tests.support.dialogue import Dialogue
 from tests.support.engines import make_engine, settings_with
 from tests.support.replies_beside_redis import replies_of_both
+from tests.support.word_batches import batches_of
 
 HASH = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"  # of abc
 AGAIN = "ACL SETUSER default reset on nopass +@all ~* &*"

@@ -8,12 +8,12 @@ import pytest
 from penstock.commands.streams.changing.xadd_batch import add_batch
 from penstock.engine.engine import Engine
 from penstock.protocol.reply import bulks as packed
-from penstock.protocol.request_batch import batches_of
 from tests.support.batch_sides import Side, assert_batches_agree, passing
 from tests.support.clock import NOW_MS
 from tests.support.dialogue import Dialogue
 from tests.support.engines import make_engine, settings_with
 from tests.support.seeds import seeds
+from tests.support.word_batches import batches_of
 
 QUICK = (
     b"SET key value", b"set key value", b"SET key value PX 1", b"SET key value EX number", b"SET key value ex 100",

@@ -5,7 +5,7 @@ from functools import partial
 import pytest
 
 from penstock.engine.effects import pack
-from penstock.protocol import native_words
+from penstock.protocol import line_parser, native_words
 from penstock.protocol.log_reader import (
     BLOCK_BYTES,
     Damage,
@@ -14,7 +14,6 @@ from penstock.protocol.log_reader import (
     Unfinished,
     next_request,
     only_zeros,
-    quick_requests,
     whole_requests,
 )
 
@@ -72,16 +71,19 @@ def test_whatever_a_byte_becomes_a_block_is_read_exactly(at: int) -> None:
 
 
 @pytest.mark.parametrize("at", range(len(LOG)))
-def test_whatever_a_byte_becomes_the_parser_of_the_compiled_build_reads_no_other_requests(at: int) -> None:
+def test_whatever_a_byte_becomes_the_parser_of_either_build_reads_no_other_requests(at: int) -> None:
     for value in range(256):
         altered = LOG[:at] + bytes([value]) + LOG[at + 1 :]
         requests, offsets, taken, _ = exactly(altered)
 
         found: list[list[bytes]] = []
         end = native_words.cut_requests(altered, 0, found)
+        found_by_lines: list[list[bytes]] = []
+        end_by_lines = line_parser.cut_requests(altered, 0, len(altered), found_by_lines)
 
         assert found == requests[: len(found)]
         assert end == [*offsets, taken][len(found)]
+        assert (found_by_lines, end_by_lines) == (found, end)
 
 
 @pytest.mark.parametrize("size", range(len(LOG)))
@@ -128,8 +130,10 @@ def test_annotations_and_odd_lengths_are_read_exactly(text: bytes) -> None:
     ],
 )
 @pytest.mark.parametrize("before", [b"", A_SET], ids=["first", "later"])
-def test_what_only_replies_have_hiredis_is_not_believed(before: bytes, request_of_one: bytes) -> None:
-    assert quick_requests(before + request_of_one + A_SET) is None
+def test_what_only_replies_have_is_not_taken_for_a_request(before: bytes, request_of_one: bytes) -> None:
+    text = before + request_of_one + A_SET
+
+    assert quickly(text) == exactly(text)
 
 
 def test_a_file_comes_in_blocks_and_a_long_request_in_one_of_its_own() -> None:

@@ -7,10 +7,10 @@ import pytest
 from penstock.clock import ManualClock
 from penstock.engine.memory.recency import NotingContext, Uses
 from penstock.engine.memory.value_sizes import dataset_bytes
-from penstock.protocol.request_batch import batches_of
 from tests.support.dialogue import Dialogue
 from tests.support.engines import make_engine
 from tests.support.log import UnitLog
+from tests.support.word_batches import batches_of
 
 OOM = "OOM command not allowed when used memory > 'maxmemory'."
 

@@ -8,7 +8,6 @@ from penstock.clock import ManualClock
 from penstock.engine.aof import rewrite
 from penstock.engine.engine import Engine
 from penstock.engine.memory.value_sizes import dataset_bytes
-from penstock.protocol.request_batch import batches_of
 from penstock.storage.key_table import FEW, KeyTable
 from tests.against_redis.typed import Mixture, Shapes
 from tests.support.clock import NOW_MS
@@ -19,6 +18,7 @@ from tests.support.log import UnitLog
 from tests.support.random_words import Request
 from tests.support.reference_knowledge import Known
 from tests.support.wire import Value, parse
+from tests.support.word_batches import batches_of
 
 REQUESTS = 1500
 MANY = FEW + 500

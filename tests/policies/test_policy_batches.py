@@ -7,9 +7,9 @@ import pytest
 from penstock.commands.streams.changing.xadd_batch import add_batch
 from penstock.commands.streams.groups.xack_batch import acknowledge_batch
 from penstock.commands.streams.reading.xreadgroup_batch import read_batch
-from penstock.protocol.request_batch import batches_of
 from tests.support.batch_sides import Side, assert_batches_agree, passing
 from tests.support.seeds import seeds
+from tests.support.word_batches import batches_of
 
 POLICIES = (
     "MAXLEN 40", "MAXLEN 25 DELREF", "MAXAGE 2000", "MAXLEN 0 ACKED", "MAXLEN 20 ACKED", "FORWARD t AFTER 1500",

@@ -1,6 +1,6 @@
 """Batches: what begins alike stays together, and is what the strict parser reads.
 
-Both twins are shown, that over words and that over bytes, on either build.
+The parsers of both builds and the plain way, over words, are shown on either build.
 """
 
 from collections.abc import Callable
@@ -13,13 +13,14 @@ from hypothesis import strategies as st
 
 from penstock.errors import ProtocolError
 from penstock.native.resp_sizes import request_bytes
-from penstock.protocol import native_parser
+from penstock.protocol import line_parser, native_parser
 from penstock.protocol.limits import Limits
 from penstock.protocol.native_parser import LoneRequests
 from penstock.protocol.reply import bulks as packed
-from penstock.protocol.request_batch import COLUMNS, OWN, POSITIONS, REQUESTS, RequestBatch, batches_of
+from penstock.protocol.request_batch import COLUMNS, OWN, POSITIONS, REQUESTS, RequestBatch
 from penstock.protocol.request_reader import RequestReader
 from penstock.protocol.strict_parser import StrictParser
+from tests.support.word_batches import batches_of
 
 SHAPES = {b"XADD": COLUMNS | OWN, b"XACK": COLUMNS, b"GET": REQUESTS, b"SET": POSITIONS | REQUESTS}
 TOGETHER = {name: shape | REQUESTS for name, shape in SHAPES.items()}  # those that fit no columns, too
@@ -40,7 +41,12 @@ def of_words(data: bytes, shapes: dict[bytes, int] = SHAPES) -> Batches:
     return batches_of(read_strictly(data)[0], shapes), len(data)
 
 
-TWINS = [of_bytes, of_words]
+def of_lines(data: bytes, shapes: dict[bytes, int] = SHAPES) -> Batches:
+    found: list[RequestBatch] = []
+    return found, line_parser.batches(data, 0, 1 << 30, shapes, found, LoneRequests())
+
+
+TWINS = [of_bytes, of_lines, of_words]
 
 
 def requests_of(batches: list[RequestBatch]) -> list[list[bytes]]:
@@ -101,7 +107,7 @@ others = st.sampled_from(
 @example([ADD, ADD, packed([b"PING"])], 0, b"", SHAPES)
 @example([ADD, packed([*HEAD, b"f", ADD]), ADD], 0, b"", SHAPES)
 @example([packed([*HEAD, b"f", b"\r\n$1\r\n"])] * 2, 0, b"", SHAPES)
-def test_what_is_read_byte_by_byte_is_what_the_strict_parser_reads(
+def test_what_is_read_by_bytes_or_by_lines_is_what_the_strict_parser_reads(
     pipeline: list[bytes], cut: int, junk: bytes, shapes: dict[bytes, int]
 ) -> None:
     sent = b"".join(pipeline)
@@ -109,7 +115,11 @@ def test_what_is_read_byte_by_byte_is_what_the_strict_parser_reads(
     batches, size = of_bytes(data, shapes)
     texts = [(batch.text_of(at), packed(batch.request(at))) for batch in batches for at in range(batch.count)]
 
+    by_lines, size_by_lines = of_lines(data, shapes)
+
     assert requests_of(batches) == read_strictly(data[:size])[0]
+    assert ([picture_of(one) for one in by_lines], size_by_lines) == ([picture_of(one) for one in batches], size)
+    assert requests_of(by_lines) == requests_of(batches)
     assert all(text in (b"", whole) for text, whole in texts)
     assert sum(batch.size() for batch in batches) == size
     for batch in batches:

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from penstock.errors import ProtocolError
 from penstock.native.resp_sizes import request_bytes
-from penstock.protocol.hiredis_parser import HiredisParser
 from penstock.protocol.limits import BLOCK, Limits
 from penstock.protocol.reply import bulks as packed
 from penstock.protocol.request_batch import COLUMNS, REQUESTS, RequestBatch
@@ -388,12 +387,6 @@ def test_the_bytes_of_many_requests_that_are_put_back_are_estimated_and_none_are
     assert reader.pending == 2500 * len(PING)
     assert len(taken(reader)[0]) == 2500
     assert reader.pending == 0
-
-
-def test_a_block_that_ends_with_the_first_byte_of_a_request_is_read_like_any_other() -> None:
-    found = HiredisParser().requests(PING * 3 + b"*")
-
-    assert found == [[b"PING"]] * 3
 
 
 @settings(deadline=None)
