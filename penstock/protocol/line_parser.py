@@ -14,7 +14,6 @@ from typing import Final
 
 from penstock.protocol import native_parser, native_words
 from penstock.protocol.limits import BLOCK
-from penstock.protocol.native_parser import LoneRequests
 from penstock.protocol.request_batch import (
     COLUMNS,
     ID_WORDS,
@@ -63,7 +62,7 @@ def lone_request(data: bytes) -> list[bytes] | None:
 
 
 def batches(
-    data: bytes, at: int, limit: int, shapes: dict[bytes, int], found: list[RequestBatch], lone: LoneRequests
+    data: bytes, at: int, limit: int, shapes: dict[bytes, int], found: list[RequestBatch], lone: RequestBatch
 ) -> int:
     """As native_parser.batches, but it reads at most a BLOCK of the data."""
     block = data if at == 0 and len(data) <= BLOCK else data[at : at + BLOCK]

@@ -16,7 +16,7 @@ from penstock.protocol.native_words import (
     size_of_prefix,
     size_of_word,
 )
-from penstock.protocol.reply import bulk, bulks
+from penstock.protocol.reply import bulk
 from penstock.protocol.request_batch import (
     COLUMNS,
     ID_WORDS,
@@ -24,7 +24,6 @@ from penstock.protocol.request_batch import (
     NO_COLUMNS,
     NO_WORDS,
     POSITIONS,
-    PREFIX_WORDS,
     REQUESTS,
     RequestBatch,
     fit_columns,
@@ -38,92 +37,33 @@ if TYPE_CHECKING:
     from mypy_extensions import i64  # for mypyc; Python ignores it
 
 LONGEST_KEPT: Final = 1024  # bytes of a request, or of the beginning of one, that a connection keeps while it rests
-_MULTI: Final = one([b"MULTI"])  # of all clients: a batch is never changed
-_EXEC: Final = one([b"EXEC"])
-_MULTI_TEXT: Final = bulks(_MULTI.prefix)
-_EXEC_TEXT: Final = bulks(_EXEC.prefix)
-_ONE: Final = 49
-_CR: Final = 13
 _O: Final = 79  # the second letter of all WEB_INITIALS
 _SMALL_O: Final = 111
 _ZERO: Final = 48
 _NINE: Final = 57
 
 
-class LoneRequests:
-    """What requests that come alone, one after the other, leave for the next one.
-
-    `batch` is the next one's, and is not kept longer: making and freeing one takes as long as parsing. `head` are
-    the bytes, and `head_words` the words, with which two in a row began that batches would have as their prefix: the
-    words of a producer's requests are the same but for the last ones. Empty: there were no such two.
-    """
-
-    __slots__ = ("_width", "batch", "head", "head_words")
-
-    def __init__(self) -> None:
-        self.batch = one(NO_WORDS)
-        self.head = b""
-        self.head_words = NO_WORDS
-        self._width = 0  # words of the requests that begin so
-
-    def cut(self, data: bytes, end: i64, words: list[bytes]) -> i64:
-        """Append the words of a request that begins with `head`, which there must be; as cut_request, and NONE if it
-        begins otherwise."""
-        size: i64 = len(self.head)
-        if size > end or not is_at(self.head, data, 0):
-            return NONE
-        words += self.head_words
-        return cut_words(data, size, end, self._width - len(words), words)
-
-    def note(self, words: list[bytes], data: bytes, shapes: dict[bytes, int]) -> None:
-        """A request of more words than a prefix came alone: see whether the one before began with the same words."""
-        former = self.batch.prefix
-        if len(former) != len(words) or former[0] != words[0] or former[1] != words[1]:
-            return
-        shape = shapes.get(words[0], 0)
-        if not shape & COLUMNS:
-            return
-        width, own, _ = layout(words, shape)
-        if width and not own and size_of_prefix(words, width) <= LONGEST_KEPT:
-            self.head, self.head_words, self._width = data[: size_of_prefix(words, width)], words[:width], len(words)
-
-
 def batches(
-    data: bytes, at: i64, limit: i64, shapes: dict[bytes, int], found: list[RequestBatch], lone: LoneRequests
+    data: bytes, at: i64, limit: i64, shapes: dict[bytes, int], found: list[RequestBatch], lone: RequestBatch
 ) -> i64:
     """Append the whole ordinary requests from an offset on, about `limit` of them, as batches; the offset behind them.
 
-    lone: has the batch that is appended if all the data are one request.
+    lone: what is appended, with these words, if all the data are one request; making and freeing a batch takes as long
+    as parsing.
 
     It stops before a request that is not whole or not ordinary.
     """
     end: i64 = len(data)
     while at < end and limit > 0:
-        if at + 2 < end and data[at + 1] == _ONE and data[at + 2] == _CR:
-            bound = multi_or_exec_at(data, at, end)
-            if bound is not None:
-                found.append(bound)
-                limit -= 1
-                at += size_of_prefix(bound.prefix, 1)
-                continue
         words: list[bytes] = []
-        stop: i64 = NONE
-        if at == 0 and lone.head:
-            stop = lone.cut(data, end, words)
-        has_same_head = stop > 0
-        if not has_same_head:
-            if words:
-                words = []
-            stop = cut_request(data, at, end, words)
-            if stop < 0:
-                break
+        stop: i64 = cut_request(data, at, end, words)
+        if stop < 0:
+            break
         name = words[0]
         if len(name) > 1 and (name[1] == _O or name[1] == _SMALL_O) and name[:2] in WEB_INITIALS and is_web(name):
             break
         if stop == end and at == 0:
-            if not has_same_head and len(words) > PREFIX_WORDS:
-                lone.note(words, data, shapes)
-            found.append(lone.batch.become(words, data))
+            found.append(lone.become(words, data))
             return end
         shape = shapes.get(name, 0) if stop < end else 0
         if shape & POSITIONS and 1 < len(words) <= MOST_POSITIONS:
@@ -132,22 +72,12 @@ def batches(
             limit -= batch.count
             continue
         if shape & COLUMNS:
-            lengths = layout(words, shape)
-            width: i64 = lengths[0]
-            own: i64 = lengths[1]
-            before: i64 = lengths[2]
-            common: i64 = 0  # bytes that all of a batch begin with: in entries the first name, too
-            if width > 0:
-                has_name = own == 0 and len(words) > before + 1
-                common = size_of_prefix(words, width + 1 if has_name else width)
-            head = data[at : at + common]
-            if common > 0 and stop + common <= end and is_at(head, data, stop):
-                batch, batch_end = cut_batch(data, at, stop, head, words, width, own, before)
-                if batch.count > 1:
-                    found.append(batch)
-                    limit -= batch.count
-                    at = batch_end
-                    continue
+            batch, batch_end = cut_columns(data, at, stop, words, shape)
+            if batch.count > 1:
+                found.append(batch)
+                limit -= batch.count
+                at = batch_end
+                continue
         if shape & REQUESTS:
             batch, at = cut_same_shape(data, at, stop, words, shape)
             found.append(batch)
@@ -157,20 +87,6 @@ def batches(
         limit -= 1
         at = stop
     return at
-
-
-def multi_or_exec_at(data: bytes, at: i64, end: i64) -> RequestBatch | None:
-    """The MULTI or EXEC at an offset, in capitals, if it does not come alone; None for any other request.
-
-    Making and freeing their words and batches takes as long as parsing three other requests.
-    """
-    size: i64 = len(_MULTI_TEXT)
-    if at + size <= end and is_at(_MULTI_TEXT, data, at):
-        return _MULTI if at or size < end else None
-    size = len(_EXEC_TEXT)
-    if at + size <= end and is_at(_EXEC_TEXT, data, at):
-        return _EXEC if at or size < end else None
-    return None
 
 
 def cut_same_shape(data: bytes, start: i64, at: i64, first: list[bytes], shape: int) -> tuple[RequestBatch, i64]:
@@ -202,6 +118,22 @@ def cut_same_shape(data: bytes, start: i64, at: i64, first: list[bytes], shape: 
         last = at
         at = stop
     return same_shape(several, texts), at
+
+
+def cut_columns(data: bytes, at: i64, stop: i64, words: list[bytes], shape: int) -> tuple[RequestBatch, i64]:
+    """The request at an offset and those behind it that fit one batch with columns; and the offset behind them.
+
+    words: of the first request, which ends at `stop`.
+    """
+    width, own, before = layout(words, shape)
+    if width == 0:
+        return one(words), stop
+    # What all of a batch begin with: in entries the first name, too.
+    has_name = own == 0 and len(words) > before + 1
+    head = data[at : at + size_of_prefix(words, width + 1 if has_name else width)]
+    if stop + len(head) > len(data) or not is_at(head, data, stop):
+        return one(words), stop
+    return cut_batch(data, at, stop, head, words, width, own, before)
 
 
 def cut_batch(

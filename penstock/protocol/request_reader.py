@@ -15,7 +15,7 @@ from penstock.errors import ProtocolError
 from penstock.native.build import IS_COMPILED
 from penstock.protocol import line_parser, native_parser
 from penstock.protocol.limits import BLOCK, Limits
-from penstock.protocol.native_parser import LONGEST_KEPT, LoneRequests
+from penstock.protocol.native_parser import LONGEST_KEPT
 from penstock.protocol.request_batch import NO_WORDS, RequestBatch, one
 from penstock.protocol.strict_parser import StrictParser
 
@@ -33,7 +33,7 @@ class RequestReader:
     bytes count as unread. While `_strict` is inside a request it gets the bytes; it also gets the next `_strict_size`
     bytes, which a fast parser could not read. `_is_plain`: there is nothing but `text`.
 
-    `_lone` has the batch of a request that comes alone, one after the other: it is not kept beyond the next `take`.
+    `_lone` is each request that comes alone, one after the other: it is not kept beyond the next `take`.
 
     `_repeated` is the last read of new entries, if nothing came with it, and `_repeated_text` the bytes that asked for
     it: a worker asks for the same again and again.
@@ -55,7 +55,7 @@ class RequestReader:
         self.limits = limits
         self._shapes: dict[bytes, int] = {} if shapes is None else shapes
         self._strict: StrictParser | None = None  # until it is needed
-        self._lone = LoneRequests()
+        self._lone = one(NO_WORDS)
         self.text = b""
         self._at = 0
         self._later = NO_BYTES
@@ -169,7 +169,7 @@ class RequestReader:
             self.text = b""
             self._at = 0
             self._taken = NOTHING
-            self._lone.batch.become(NO_WORDS, b"")
+            self._lone.become(NO_WORDS, b"")
 
     def put_back(self, batches: list[RequestBatch]) -> None:
         """Return batches that the last `take` gave; the next `take` gives them first."""
@@ -200,7 +200,7 @@ class RequestReader:
         else:
             request = None if start else line_parser.lone_request(text)
             if request is not None:
-                found.append(self._lone.batch.become(request, text))
+                found.append(self._lone.become(request, text))
                 self._at = len(text)
             else:
                 self._at = line_parser.batches(text, start, limit, self._shapes, found, self._lone)
@@ -208,7 +208,7 @@ class RequestReader:
                     self._strict_size = min(len(text) - start, BLOCK)
         self.pending = len(text) - self._at
         self._taken, self._taken_size = found, self._at - start
-        if len(found) == 1 and found[0] is self._lone.batch:
+        if len(found) == 1 and found[0] is self._lone:
             lone = found[0]
             if lone.prefix[-1] == NEW_ENTRIES:
                 self._keep_read(lone)
@@ -218,7 +218,7 @@ class RequestReader:
         """Keep the read of new entries that is all that has come, if it is short."""
         if len(lone.text) <= LONGEST_KEPT:
             self._repeated, self._repeated_text = lone, lone.text
-            self._lone.batch = one(NO_WORDS)
+            self._lone = one(NO_WORDS)
 
     def _take_ready(self, limit: int) -> list[RequestBatch]:
         ready = self._ready

@@ -9,9 +9,8 @@ from hypothesis import strategies as st
 
 from penstock.protocol import native_parser
 from penstock.protocol.limits import BLOCK, Limits
-from penstock.protocol.native_parser import LoneRequests
 from penstock.protocol.reply import bulks as packed
-from penstock.protocol.request_batch import RequestBatch
+from penstock.protocol.request_batch import NO_WORDS, RequestBatch, one
 from penstock.protocol.strict_parser import StrictParser, is_web
 
 WORDS = st.lists(st.binary(max_size=12) | st.sampled_from([b"\r", b"\n", b"$1", b"*2", b"", b"a" * 4096]), min_size=1)
@@ -21,7 +20,7 @@ PIECES = st.sampled_from([b"*1", b"*2", b"*3", b"$0", b"$1", b"$2", b"$4", b"\r\
 def read(data: bytes) -> tuple[list[list[bytes]], int]:
     """The requests at the head of some bytes, and their size."""
     found: list[RequestBatch] = []
-    size = native_parser.batches(data, 0, 1 << 30, {}, found, LoneRequests())
+    size = native_parser.batches(data, 0, 1 << 30, {}, found, one(NO_WORDS))
     return [batch.request(0) for batch in found], size
 
 

@@ -15,9 +15,8 @@ from penstock.errors import ProtocolError
 from penstock.native.resp_sizes import request_bytes
 from penstock.protocol import line_parser, native_parser
 from penstock.protocol.limits import Limits
-from penstock.protocol.native_parser import LoneRequests
 from penstock.protocol.reply import bulks as packed
-from penstock.protocol.request_batch import COLUMNS, OWN, POSITIONS, REQUESTS, RequestBatch
+from penstock.protocol.request_batch import COLUMNS, NO_WORDS, OWN, POSITIONS, REQUESTS, RequestBatch, one
 from penstock.protocol.request_reader import RequestReader
 from penstock.protocol.strict_parser import StrictParser
 from tests.support.word_batches import batches_of
@@ -33,7 +32,7 @@ Batches = tuple[list[RequestBatch], int]
 
 def of_bytes(data: bytes, shapes: dict[bytes, int] = SHAPES) -> Batches:
     found: list[RequestBatch] = []
-    return found, native_parser.batches(data, 0, 1 << 30, shapes, found, LoneRequests())
+    return found, native_parser.batches(data, 0, 1 << 30, shapes, found, one(NO_WORDS))
 
 
 def of_words(data: bytes, shapes: dict[bytes, int] = SHAPES) -> Batches:
@@ -43,7 +42,7 @@ def of_words(data: bytes, shapes: dict[bytes, int] = SHAPES) -> Batches:
 
 def of_lines(data: bytes, shapes: dict[bytes, int] = SHAPES) -> Batches:
     found: list[RequestBatch] = []
-    return found, line_parser.batches(data, 0, 1 << 30, shapes, found, LoneRequests())
+    return found, line_parser.batches(data, 0, 1 << 30, shapes, found, one(NO_WORDS))
 
 
 TWINS = [of_bytes, of_lines, of_words]
@@ -155,25 +154,13 @@ def test_the_twins_make_the_same_batches(pipeline: list[bytes], shapes: dict[byt
 )
 @example([ADD, ADD, ADD_LONG, ADD])
 def test_requests_that_come_alone_are_what_the_strict_parser_reads(pipeline: list[bytes]) -> None:
-    lone = LoneRequests()
+    lone = one(NO_WORDS)
     for data in pipeline:
         found: list[RequestBatch] = []
         size = native_parser.batches(data, 0, 1 << 30, SHAPES, found, lone)
 
         assert (requests_of(found), size) == (requests_of(of_bytes(data)[0]), of_bytes(data)[1])
         assert all(batch.text in (b"", data) for batch in found)
-
-
-def test_the_beginning_of_requests_that_come_alone_is_cut_once() -> None:
-    lone = LoneRequests()
-    heads = []
-    for data in (ADD, ADD, packed([b"GET", b"k"]), packed([*HEAD, b"g", b"w"])):
-        native_parser.batches(data, 0, 1, SHAPES, [], lone)
-        heads.append(lone.head_words)
-
-    assert heads == [[], HEAD, HEAD, HEAD]
-    assert lone.batch.prefix == [*HEAD, b"g", b"w"]
-    assert all(own is kept for own, kept in zip(lone.batch.prefix, lone.head_words, strict=False))
 
 
 @pytest.mark.parametrize("twin", TWINS)
