@@ -130,14 +130,17 @@ def test_what_is_read_by_bytes_or_by_lines_is_what_the_strict_parser_reads(
             assert batch.packed() == whole
 
 
+@pytest.mark.parametrize("parser", [of_bytes, of_lines])
 @settings(deadline=None)
 @given(
     st.lists(st.one_of(requests, idempotent, idempotent, unlike, unlike, st.sampled_from(ALIKE)), max_size=8),
     st.sampled_from([SHAPES, TOGETHER]),
 )
-def test_the_twins_make_the_same_batches(pipeline: list[bytes], shapes: dict[bytes, int]) -> None:
+def test_the_parsers_make_the_same_batches(
+    parser: Callable[..., Batches], pipeline: list[bytes], shapes: dict[bytes, int]
+) -> None:
     data = b"".join(pipeline)
-    words, (batches, size) = of_words(data, shapes)[0], of_bytes(data, shapes)
+    words, (batches, size) = of_words(data, shapes)[0], parser(data, shapes)
 
     assert size == len(data)
     assert [picture_of(one) for one in words] == [picture_of(one) for one in batches]
