@@ -1,9 +1,7 @@
-"""Parses requests by their line ends: how the uncompiled build reads ordinary input, a client's and the log's.
+"""Parses a client's requests into batches by their line ends: how the uncompiled build reads ordinary input.
 
-In Python a split takes little longer than the words that it makes, and slices of lines are compared faster than bytes.
-A word is known by its header, which says how long its line is. Where that fails (line ends within words, words of more
-than 4 KiB) the bytes are cut one by one, as the compiled build does (native_parser.py), which is the oracle. A
-producer's hundred XADDs take 0.7 us each; hiredis and a batcher of its words took 1.4 (November 2026, Python 3.11).
+See line_words.py for the reasons; native_parser.py is the oracle. A producer's hundred XADDs take 0.7 us each; hiredis
+and a batcher of its words took 1.4 (November 2026, Python 3.11).
 
 A request takes `2 * words + 1` lines, its period.
 """
@@ -12,8 +10,9 @@ from collections.abc import Sequence
 from itertools import chain
 from typing import Final
 
-from penstock.protocol import native_parser, native_words
+from penstock.protocol import native_parser
 from penstock.protocol.limits import BLOCK
+from penstock.protocol.line_words import COUNTS, HEADERS, LINE_END, LONGEST, are_whole, offset
 from penstock.protocol.request_batch import (
     COLUMNS,
     ID_WORDS,
@@ -31,10 +30,6 @@ from penstock.protocol.request_batch import (
 )
 from penstock.protocol.strict_parser import WEB_INITIALS, is_web
 
-_LINE_END: Final = b"\r\n"
-_LONGEST: Final = 4095  # bytes of a word, and of a lone request
-_HEADERS: Final = {size: b"$%d" % size for size in range(_LONGEST + 1)}  # of words, by their lengths
-_COUNTS: Final = {b"*%d" % count: count for count in range(1, 1000)}
 _FIRST_LINES: Final = {b"*%d\r\n" % count: count for count in range(1, 100)}
 
 
@@ -47,15 +42,15 @@ def lone_request(data: bytes) -> list[bytes] | None:
     [b'GET', b'k']
     """
     count = _FIRST_LINES.get(data[:4], 0) or _FIRST_LINES.get(data[:5], 0)
-    if not count or len(data) > _LONGEST:
+    if not count or len(data) > LONGEST:
         return None
-    lines = data.split(_LINE_END, 2 * count + 1)
+    lines = data.split(LINE_END, 2 * count + 1)
     if len(lines) != 2 * count + 2 or lines[-1]:
         return None
     words = lines[2::2]
     at = 1
     for word in words:
-        if lines[at] != _HEADERS[len(word)]:
+        if lines[at] != HEADERS[len(word)]:
             return None
         at += 2
     return None if words[0][:2] in WEB_INITIALS and is_web(words[0]) else words
@@ -66,9 +61,9 @@ def batches(
 ) -> int:
     """As native_parser.batches, but it reads at most a BLOCK of the data."""
     block = data if at == 0 and len(data) <= BLOCK else data[at : at + BLOCK]
-    lines = block.split(_LINE_END)
+    lines = block.split(LINE_END)
     end = len(lines) - 1  # the last line has no line end
-    counts = _COUNTS
+    counts = COUNTS
     pairs: list[bytes] = []  # each word behind its header, of the requests that no batch holds with others
     first, left, place = len(found), limit, 0
     while place < end and left > 0:
@@ -92,40 +87,10 @@ def batches(
         found.append(RequestBatch(request, NO_WORDS, NO_COLUMNS, 1))
         left -= 1
         place = stop
-    if not _are_whole(pairs[::2], pairs[1::2]):
+    if not are_whole(pairs[::2], pairs[1::2]):
         del found[first:]
         return native_parser.batches(data, at, limit, shapes, found, lone)
-    return at + _offset(block, lines, place)
-
-
-def cut_requests(data: bytes, at: int, stop_at: int, requests: list[list[bytes]]) -> int:
-    """As native_words.cut_requests, by lines as far as the offset `stop_at`."""
-    block = data[at:stop_at]
-    lines = block.split(_LINE_END)
-    end = len(lines) - 1
-    place = 0
-    while place < end:
-        count = _COUNTS.get(lines[place], 0)
-        stop = place + 2 * count + 1
-        request = lines[place + 2 : stop : 2]
-        if not count or stop > end or not _are_whole(lines[place + 1 : stop : 2], request):
-            break
-        requests.append(request)
-        place = stop
-    if place == end:
-        return at + _offset(block, lines, place)
-    return native_words.cut_requests(data, at + _offset(block, lines, place), requests)
-
-
-def _offset(block: bytes, lines: list[bytes], place: int) -> int:
-    """Where a line begins in a block. O(lines behind it)."""
-    behind = lines[place:]
-    return len(block) - sum(map(len, behind)) - len(_LINE_END) * (len(behind) - 1)
-
-
-def _are_whole(headers: list[bytes], words: list[bytes]) -> bool:
-    """Whether words are as long as their headers say; no word may be longer than 4 KiB."""
-    return headers == list(map(_HEADERS.get, map(len, words)))
+    return at + offset(block, lines, place)
 
 
 def _of_several(lines: list[bytes], place: int, second: int, end: int, shape: int) -> RequestBatch | None:
@@ -149,7 +114,7 @@ def _of_several(lines: list[bytes], place: int, second: int, end: int, shape: in
         requests = [lines[at + 2 : at + period : 2] for at in range(place, stop, period)]
         headers = list(chain.from_iterable([lines[at + 1 : at + period : 2] for at in range(place, stop, period)]))
         words = list(chain.from_iterable(requests))
-        if not _are_whole(headers, words):
+        if not are_whole(headers, words):
             del requests[_whole_ones(headers, words) // len(requests[0]) :]
     return same_shape(requests) if len(requests) > 1 else None
 
@@ -194,7 +159,7 @@ def _in_columns(lines: list[bytes], place: int, second: int, end: int, shape: in
         if names and lines[stop + columns_from : stop + period : 4] != headers:
             break
         stop += period
-    if stop == second or not _are_whole(lines[place + 1 : second : 2], words):
+    if stop == second or not are_whole(lines[place + 1 : second : 2], words):
         return None
     starts = [*range(place + own_from, place + middle_from, 2), *range(place + columns_from + step - 2, second, step)]
     columns = _columns(lines, starts, stop, period)
@@ -210,7 +175,7 @@ def _columns(lines: list[bytes], starts: Sequence[int], stop: int, period: int) 
     count = (stop - starts[0] + period - 1) // period
     for start in starts:
         headers, words = lines[start:stop:period], lines[start + 1 : stop : period]
-        if not _are_whole(headers, words):
+        if not are_whole(headers, words):
             count = min(count, _whole_ones(headers, words))
         columns.append(words)
     return columns if count == len(columns[0]) else [column[:count] for column in columns]

@@ -1,6 +1,6 @@
 """Reads a log's bytes as requests with their offsets: for the loading server, `check-log` and the pipeline.
 
-Ordinary requests are cut as a client's are (native_words.py, or line_parser.py in the uncompiled build), everything
+Ordinary requests are cut as a client's are (native_words.py, or line_words.py in the uncompiled build), everything
 else is read by `next_request`, in plain Python, which says what is damaged. A private line (`#penstock ...`,
 private_lines.py) is a request; any other annotation (`#...`) has no words.
 """
@@ -10,7 +10,7 @@ from typing import Final, TypeAlias
 
 from penstock.native.build import IS_COMPILED
 from penstock.native.resp_sizes import request_bytes
-from penstock.protocol import line_parser, native_words, private_lines
+from penstock.protocol import line_words, native_words, private_lines
 
 BLOCK_BYTES: Final = 64 * 1024
 LONGEST_HEADER: Final = 32  # bytes of `*<n>` or `$<n>`
@@ -120,7 +120,7 @@ def whole_requests(text: bytes, offset: int = 0) -> LogBlock:
             elif not text.startswith(ANNOTATION, at):
                 annotation = text.find(_BEFORE_ANNOTATION, at)
                 stop = len(text) if annotation < 0 else annotation + 2
-                at = line_parser.cut_requests(text, at, stop, requests)
+                at = line_words.cut_requests(text, at, stop, requests)
             if at < len(text):
                 request, at = next_request(text, at)
                 requests.append(request)

@@ -1,7 +1,7 @@
 """Cuts requests into words byte by byte: how the compiled build reads clients' ordinary requests, and the log's.
 
 In C a byte costs a nanosecond and an object twenty; in Python a byte costs more than an object, so the uncompiled build
-splits at line ends (line_parser.py). Uncompiled, these loops give the same result, slowly.
+splits at line ends (line_words.py). Uncompiled, these loops give the same result, slowly.
 
 The 64-bit numbers are offsets into the data and sizes of words, which are bounded. `a if b else c` makes objects of
 them: it stands nowhere here.

@@ -5,7 +5,7 @@ from functools import partial
 import pytest
 
 from penstock.engine.effects import pack
-from penstock.protocol import line_parser, native_words
+from penstock.protocol import line_words, native_words
 from penstock.protocol.log_reader import (
     BLOCK_BYTES,
     Damage,
@@ -79,7 +79,7 @@ def test_whatever_a_byte_becomes_the_parser_of_either_build_reads_no_other_reque
         found: list[list[bytes]] = []
         end = native_words.cut_requests(altered, 0, found)
         found_by_lines: list[list[bytes]] = []
-        end_by_lines = line_parser.cut_requests(altered, 0, len(altered), found_by_lines)
+        end_by_lines = line_words.cut_requests(altered, 0, len(altered), found_by_lines)
 
         assert found == requests[: len(found)]
         assert end == [*offsets, taken][len(found)]
