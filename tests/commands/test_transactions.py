@@ -10,11 +10,11 @@ from penstock.clock import ManualClock
 from penstock.engine.engine import Engine
 from penstock.engine.session import Session
 from penstock.engine.table.row import Row
-from penstock.protocol.request_batch import batches_of
 from tests.support.dialogue import Dialogue
 from tests.support.effects_beside_redis import RedisSide, assert_as_redis, steps_of_engine
 from tests.support.engines import make_engine, settings_with
 from tests.support.table_requests import TableRequests, rows_by_name
+from tests.support.word_batches import batches_of
 
 Ask: TypeAlias = Callable[[Engine, Session, list[list[bytes]]], list[bytes]]
 

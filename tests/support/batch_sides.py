@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from penstock.clock import ManualClock
 from penstock.protocol.limits import Limits
 from penstock.protocol.reply import bulks as packed
-from penstock.protocol.request_batch import RequestBatch, batches_of
+from penstock.protocol.request_batch import RequestBatch
 from penstock.protocol.request_reader import RequestReader
 from tests.support.clock import NOW_MS
 from tests.support.dialogue import Dialogue
@@ -16,6 +16,7 @@ from tests.support.engines import loaded_engine, make_engine, settings_with, val
 from tests.support.keyspace_picture import KEPT, keyspace
 from tests.support.log import UnitLog
 from tests.support.same_result import Difference, assert_same, logs_differ, replies_differ, states_differ
+from tests.support.word_batches import batches_of
 
 Request = list[bytes]
 ENCODED = ("a", "b", "n", "list", "hash", "set", "zset")
