@@ -183,6 +183,56 @@ TestBesideAPlainList = BesideAPlainList.TestCase
 TestBesideAPlainList.settings = settings(max_examples=150, stateful_step_count=60, deadline=None)
 
 
+class WithManyChunks(BesideAPlainList):
+    """As above, with a list whose nodes are in several chunks, which are cut, joined and filled anew."""
+
+    @rule(left=some.booleans(), count=some.sampled_from([3000, 9000]))
+    def push_thousands(self, left: bool, count: int) -> None:
+        self.push(left, [b"%d" % (number % 97 % 13) for number in range(count)])
+
+    @precondition(lambda self: self.plain)
+    @rule(place=some.integers(0), item=TEXTS)
+    def insert_hundreds(self, place: int, item: bytes) -> None:
+        at = place % len(self.plain)
+        for _ in range(2500):
+            self.held.insert(at, item)
+        self.plain[at:at] = [item] * 2500
+
+    @rule(item=some.sampled_from([b"1", b"4", b"12"]), most=some.sampled_from([1, 100, EVERYTHING]), side=some.booleans())
+    def remove_many(self, item: bytes, most: int, side: bool) -> None:
+        kept = [one for one in self.plain if one != item]
+        if most < self.plain.count(item):
+            kept = naively_removed(self.plain, item, most, side)
+        assert self.held.remove(item, most, side) == len(self.plain) - len(kept)
+        self.plain = kept
+
+    @rule(left=some.booleans())
+    def pop_thousands(self, left: bool) -> None:
+        self.pop(left, 4000)
+
+
+@pytest.mark.parametrize("kept_of", [2, 3, 10, 20, 700])
+@pytest.mark.parametrize("from_left", [True, False])
+def test_a_list_of_which_most_was_removed_has_few_nodes(kept_of: int, from_left: bool) -> None:
+    items = [b"%d" % number if number % kept_of == 0 else b"common" for number in range(20_000)]
+    held = List(items)
+    kept = [item for item in items if item != b"common"]
+
+    removed = held.remove(b"common", EVERYTHING, from_left)
+
+    assert removed == len(items) - len(kept)
+    assert list(held) == kept
+    held.check()
+    assert [held.item(at) for at in range(0, len(kept), 7)] == kept[::7]
+    assert held._nodes is not None
+    assert len(list(held._nodes)) <= len(kept) // 4
+    assert len(held._nodes._chunks) <= 1 + len(list(held._nodes)) // 64
+
+
+TestWithManyChunks = WithManyChunks.TestCase
+TestWithManyChunks.settings = settings(max_examples=12, stateful_step_count=15, deadline=None)
+
+
 @given(some.lists(some.binary(max_size=300), min_size=1, max_size=31))
 def test_a_node_gives_back_what_it_was_made_of(items: list[bytes]) -> None:
     node = node_of(items.copy())

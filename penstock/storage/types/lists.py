@@ -1,34 +1,24 @@
 """Lists: items in order, pushed and popped at both ends.
 
 Both ends of a list are plain lists of a few items, where pushing and popping is cheap. What lies between is in nodes
-(list_nodes.py), which take a quarter of the memory. An end that has grown to twice a node's items gives half of them to
-a node; an end that is empty takes the next node's items.
+(list_nodes.py, node_chunks.py), which take a quarter of the memory. An end that has grown to twice a node's items gives
+half of them to a node; an end that is empty takes the next node's items.
 """
 
-from collections import deque
 from collections.abc import Iterator
 from typing import Final
 
 from penstock.native.listpack_sizes import text_size, texts_size
 from penstock.storage.types.collection import PART_OVERHEAD, Collection
-from penstock.storage.types.list_nodes import (
-    MOST_ITEMS,
-    NODE_ITEMS,
-    ListNode,
-    count_of,
-    item_at,
-    items_of,
-    may_have,
-    node_of,
-    part_of,
-)  # fmt: skip
+from penstock.storage.types.list_nodes import MOST_ITEMS, NODE_ITEMS, ListNode, count_of, items_of, may_have, node_of
+from penstock.storage.types.node_chunks import NodeChunks, without
 
 NODE_BYTES: Final = [0, 4096, 8192, 16384, 32768, 65536]  # by the negative of list-max-listpack-size
 LARGEST_NODE: Final = 8192  # bytes, where list-max-listpack-size counts items
 LISTPACK_BYTES: Final = 7  # of an empty one
 UNLIMITED: Final = 1 << 61
 OWN_BYTES: Final = 350  # of the object and its containers, about
-NODES_BYTES: Final = 600  # of an empty deque
+NODES_BYTES: Final = 350  # of the containers of the nodes
 NODE_OVERHEAD: Final = 41  # bytes of a node beside its items
 
 
@@ -40,17 +30,15 @@ class List(Collection):
     packed_bytes: what the items take in one listpack. In the costs, n is the number of items.
 
     Invariants: the items are `_left` backwards, those of `_nodes`, then `_right`, `length` in all; `_nodes` is None
-    where there is none; each end has less than MOST_ITEMS items. `_is_even`: each node has NODE_ITEMS items, so that
-    the place of an item can be computed.
+    where there is none; each end has less than MOST_ITEMS items.
     """
 
-    __slots__ = ("_is_even", "_left", "_nodes", "_right", "is_quicklist", "length", "packed_bytes")
+    __slots__ = ("_left", "_nodes", "_right", "is_quicklist", "length", "packed_bytes")
 
     def __init__(self, items: list[bytes] | None = None) -> None:
         self._left: list[bytes] = []
         self._right: list[bytes] = []
-        self._nodes: deque[ListNode] | None = None
-        self._is_even = True
+        self._nodes: NodeChunks | None = None
         self.length = 0
         self.packed_bytes = LISTPACK_BYTES
         self.is_quicklist = False
@@ -65,7 +53,6 @@ class List(Collection):
         copied._left = self._left.copy()
         copied._right = self._right.copy()
         copied._nodes = None if self._nodes is None else self._nodes.copy()
-        copied._is_even = self._is_even
         copied.length = self.length
         copied.packed_bytes = self.packed_bytes
         copied.is_quicklist = self.is_quicklist
@@ -74,7 +61,7 @@ class List(Collection):
     def memory_usage(self) -> int:
         size = OWN_BYTES + self.packed_bytes + (len(self._left) + len(self._right)) * PART_OVERHEAD
         if self._nodes is not None:
-            size += NODES_BYTES + len(self._nodes) * NODE_OVERHEAD
+            size += NODES_BYTES + self._between() // NODE_ITEMS * NODE_OVERHEAD
         return size
 
     def parts(self) -> Iterator[bytes]:
@@ -130,16 +117,13 @@ class List(Collection):
     def _give(self, end: list[bytes], left: bool) -> None:
         """Give the inner items of an end to nodes, all but NODE_ITEMS to twice as many."""
         if self._nodes is None:
-            self._nodes = deque()
-        nodes = self._nodes
+            self._nodes = NodeChunks()
         given = len(end) // NODE_ITEMS * NODE_ITEMS - NODE_ITEMS
         for start in range(0, given, NODE_ITEMS):
             inner = end[start : start + NODE_ITEMS]
             if left:
                 inner.reverse()
-                nodes.appendleft(node_of(inner))
-            else:
-                nodes.append(node_of(inner))
+            self._nodes.add(left, node_of(inner))
         del end[:given]
 
     def _take(self, left: bool) -> list[bytes]:
@@ -150,12 +134,10 @@ class List(Collection):
         end = self._left if left else self._right
         if end:
             return end
-        nodes = self._nodes
-        if nodes is not None:
-            end += items_of(nodes.popleft() if left else nodes.pop())
-            if not nodes:
+        if self._nodes is not None:
+            end += self._nodes.take(left)
+            if self._nodes.is_empty():
                 self._nodes = None
-                self._is_even = True
             if left:
                 end.reverse()
             return end
@@ -208,7 +190,6 @@ class List(Collection):
         self._left = []
         self._right = []
         self._nodes = None
-        self._is_even = True
         self.length = 0
         self.packed_bytes = LISTPACK_BYTES
         self.push(False, items)
@@ -219,57 +200,35 @@ class List(Collection):
         """How many items are in nodes. O(1)."""
         return self.length - len(self._left) - len(self._right)
 
-    def _place(self, at: int) -> tuple[int, int]:
-        """The node that has the item at an index between the ends' items, and where. O(1), or O(nodes) if uneven."""
-        assert self._nodes is not None, "there are nodes"
-        if self._is_even:
-            return at // NODE_ITEMS, at % NODE_ITEMS
-        for index, node in enumerate(self._nodes):
-            count = count_of(node)
-            if at < count:
-                return index, at
-            at -= count
-        raise AssertionError("the index is not between the ends' items")
-
     def item(self, at: int) -> bytes:
-        """The item at an index. O(n), a step for every thousandth item; O(nodes) after items were put between."""
+        """The item at an index. O(1); after items were inserted or removed between, a step for thousands of items."""
         left = self._left
         if at < len(left):
             return left[-1 - at]
         behind = at - (self.length - len(self._right))
         if behind >= 0:
             return self._right[behind]
-        index, inside = self._place(at - len(left))
         assert self._nodes is not None, "there are nodes"
-        return item_at(self._nodes[index], inside)
+        return self._nodes.item(at - len(left))
 
     def slice(self, start: int, stop: int) -> list[bytes]:
         """The items from `start` up to `stop` (not included). O(stop - start), and to find the first as `item`."""
-        left, nodes = self._left, self._nodes
+        left = self._left
         found: list[bytes] = []
         if left:
             found = left[::-1][start:stop]
             start, stop = max(start - len(left), 0), stop - len(left)
         between = self._between()
-        wanted = min(stop, between) - start
-        if wanted > 0 and nodes is not None:
-            index, inside = self._place(start)
-            while wanted > 0:
-                node = nodes[index]
-                part = part_of(node, inside, min(count_of(node), inside + wanted))
-                wanted -= len(part)
-                if found:
-                    found += part
-                else:
-                    found = part
-                index += 1
-                inside = 0
+        if start < min(stop, between):
+            assert self._nodes is not None, "there are nodes"
+            part = self._nodes.part(start, min(stop, between))
+            found = found + part if found else part
         if stop > between:
             found += self._right[max(start - between, 0) : stop - between]
         return found
 
     def replace(self, at: int, item: bytes) -> None:
-        """Set the item at an index. O(n), as `item`."""
+        """Set the item at an index. As `item`."""
         self.packed_bytes += text_size(item) - text_size(self.item(at))
         left = self._left
         if at < len(left):
@@ -279,14 +238,11 @@ class List(Collection):
         if behind >= 0:
             self._right[behind] = item
             return
-        index, inside = self._place(at - len(left))
         assert self._nodes is not None, "there are nodes"
-        items = items_of(self._nodes[index])
-        items[inside] = item
-        self._nodes[index] = node_of(items)
+        self._nodes.replace(at - len(left), item)
 
     def insert(self, at: int, item: bytes) -> None:
-        """Insert an item before the one at an index, or behind all. O(n), as `item`."""
+        """Insert an item before the one at an index, or behind all. As `item`."""
         left, right = self._left, self._right
         behind = at - (self.length - len(right))
         self.packed_bytes += text_size(item)
@@ -301,42 +257,18 @@ class List(Collection):
             if len(right) >= MOST_ITEMS:
                 self._give(right, False)
             return
-        index, inside = self._place(at - len(left))
-        nodes = self._nodes
-        assert nodes is not None, "there are nodes"
-        items = items_of(nodes[index])
-        items.insert(inside, item)
-        self._is_even = False
-        if len(items) == MOST_ITEMS:
-            nodes[index] = node_of(items[NODE_ITEMS:])
-            nodes.insert(index, node_of(items[:NODE_ITEMS]))
-        else:
-            nodes[index] = node_of(items)
+        assert self._nodes is not None, "there are nodes"
+        self._nodes.insert(at - len(left), item)
 
     def remove(self, item: bytes, max_count: int, from_left: bool) -> int:
         """Remove at most `max_count` items that equal `item`, from one end; returns how many. O(n)."""
-        removed = _without(self._left if from_left else self._right, item, max_count, False)
-        nodes = self._nodes
-        if nodes is not None and removed < max_count:
-            changed: list[tuple[int, list[bytes]]] = []
-            last = len(nodes) - 1
-            for at, node in enumerate(nodes if from_left else reversed(nodes)):
-                if may_have(node, item):
-                    items = items_of(node)
-                    found = _without(items, item, max_count - removed, from_left)
-                    if found:
-                        changed.append((at if from_left else last - at, items))
-                        removed += found
-                        if removed == max_count:
-                            break
-            for at, items in changed:
-                nodes[at] = node_of(items) if items else b""
-            if changed:
-                kept = deque([node for node in nodes if node])
-                self._nodes = kept or None
-                self._is_even = not kept
+        removed = without(self._left if from_left else self._right, item, max_count, False)
+        if self._nodes is not None and removed < max_count:
+            removed += self._nodes.remove(item, max_count - removed, from_left)
+            if self._nodes.is_empty():
+                self._nodes = None
         if removed < max_count:
-            removed += _without(self._right if from_left else self._left, item, max_count - removed, True)
+            removed += without(self._right if from_left else self._left, item, max_count - removed, True)
         self.packed_bytes -= removed * text_size(item)
         self.length -= removed
         return removed
@@ -368,7 +300,7 @@ class List(Collection):
         """All items, each end as a node, from one end."""
         yield self._left[::-1] if from_left else self._right
         if self._nodes is not None:
-            yield from self._nodes if from_left else reversed(self._nodes)
+            yield from self._nodes if from_left else self._nodes.backwards()
         yield self._right if from_left else self._left[::-1]
 
     def check(self) -> None:
@@ -378,21 +310,9 @@ class List(Collection):
         assert len(self._left) < MOST_ITEMS and len(self._right) < MOST_ITEMS, "an end is too long"
         counts = [count_of(node) for node in self._nodes or ()]
         assert self._between() == sum(counts), "the count of the items in nodes is wrong"
-        assert all(0 < count < MOST_ITEMS for count in counts), "a node is empty or too long"
-        assert not self._is_even or all(count == NODE_ITEMS for count in counts), "nodes of other sizes"
-        assert self._nodes is None or counts, "no nodes, but room for them"
-
-
-def _without(items: list[bytes], item: bytes, max_count: int, forward: bool) -> int:
-    """Remove at most `max_count` items that equal `item`, in place; returns how many. O(items)."""
-    found = min(items.count(item), max_count)
-    if found and not forward:
-        items.reverse()
-    for _ in range(found):
-        items.remove(item)
-    if found and not forward:
-        items.reverse()
-    return found
+        if self._nodes is not None:
+            assert not self._nodes.is_empty(), "no nodes, but room for them"
+            self._nodes.check()
 
 
 def _node_limits(limit: int) -> tuple[int, int]:
