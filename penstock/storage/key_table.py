@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Final
 from librt.strings import BytesWriter
 
 from penstock.storage import string_buckets
+from penstock.storage.size_counts import TypeSizes
 from penstock.storage.string_buckets import HASH_BITS, NOWHERE, TOGETHER, KeySnapshot, keys_of, pairs_of
 
 if TYPE_CHECKING:
@@ -40,17 +41,20 @@ _value_of: Final = itemgetter(1)
 class KeyTable:
     """A mapping from keys to values. It may not be changed during an iteration.
 
-    objects: the keys with objects as values. packed: how many strings are packed.
+    objects: the keys whose values are objects. packed: how many strings are packed. sizes: how many values have which.
 
     Invariants: no key is in both; a packed string is `bytes`, of no subclass, and in the bucket of its key's hash;
     `_mask` is the lowest 2**n - 1 that is no less than the last bucket's index.
     """
 
-    __slots__ = ("_at", "_buckets", "_few", "_hash", "_index", "_mask", "_sought", "_writer", "objects", "packed")
+    __slots__ = (
+        "_at", "_buckets", "_few", "_hash", "_index", "_mask", "_sought", "_writer", "objects", "packed", "sizes",
+    )  # fmt: skip
 
     def __init__(self, few: int = FEW) -> None:
         self.objects: dict[bytes, Value] = {}
         self.packed = 0
+        self.sizes = TypeSizes()
         self._few = few
         self._buckets = [b""]
         self._mask: i64 = 0
@@ -90,21 +94,28 @@ class KeyTable:
     def __setitem__(self, key: bytes, value: Value) -> None:
         """O(1)."""
         objects = self.objects
-        if (not self.packed and len(objects) < self._few) or key in objects:
+        before = objects.get(key)
+        if before is not None:
             objects[key] = value
+            self.sizes.replace(before, value)
+        elif not self.packed and len(objects) < self._few:
+            objects[key] = value
+            self.sizes.add(value)
         elif type(value) is bytes and string_buckets.fits(key, value):
             self._pack(key, value)
         else:
             if self.packed:
                 self._take(key)
             objects[key] = value
+            self.sizes.add(value)
 
     def pop(self, key: bytes) -> Value | None:
         """Remove a key; its value, None if it was not there. O(1)."""
         found = self.objects.pop(key, None)
-        if found is None and self.packed:
-            return self._take(key)
-        return found
+        if found is not None:
+            self.sizes.drop(found)
+            return found
+        return self._take(key) if self.packed else None
 
     # -- all of them ------------------------------------------------------------------------------------------------
 
@@ -189,10 +200,12 @@ class KeyTable:
         self._find(key)
         bucket, at = self._buckets[self._index], self._at
         if at >= 0:
+            self.sizes.resize_string(string_buckets.text_size_at(bucket, at), len(text))
             self._replace(string_buckets.with_text(bucket, at, key, text))
             return
         self._replace(string_buckets.with_string(bucket, self._hash, key, text, self._writer))
         self.packed += 1
+        self.sizes.add(text)
         if self.packed > MOST_A_BUCKET * len(self._buckets):
             self._split()
 
@@ -202,11 +215,13 @@ class KeyTable:
         bucket, at = self._buckets[self._index], self._at
         if at < 0:
             return None
+        text = string_buckets.text_at(bucket, at)
+        self.sizes.drop(text)
         self._replace(string_buckets.without(bucket, at))
         self.packed -= 1
         if self.packed < LEAST_A_BUCKET * len(self._buckets) and len(self._buckets) > 1:
             self._merge()
-        return string_buckets.text_at(bucket, at)
+        return text
 
     def _split(self) -> None:
         """Divide the next bucket between it and a new one."""
@@ -239,3 +254,4 @@ class KeyTable:
                 assert self._index == index
                 found += 1
         assert found == self.packed
+        self.sizes.check(self.values())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
-from itertools import accumulate, chain, islice
+from itertools import accumulate, chain
 from random import Random
 from typing import TYPE_CHECKING, Final, TypeAlias
 
@@ -166,9 +166,13 @@ class PairOrder:
             if place < len(chunk):
                 return chunk[place]
 
-    def each(self, step: int) -> Iterable[Pair]:
-        """Each step-th pair, from the first on. O(n)."""
-        return islice(self, 0, None, step)
+    def sample(self, most: int) -> list[Pair]:
+        """At most so many pairs, from everywhere; all if there are no more. O(most)."""
+        if self._size <= most:
+            return list(self)
+        chunks = self._chunks[:: (len(self._chunks) - 1) // most + 1]
+        each = most // len(chunks)
+        return [pair for chunk in chunks for pair in chunk[:: (len(chunk) - 1) // each + 1]]
 
     def copy(self) -> PairOrder:
         """A copy that shares nothing. O(n)."""

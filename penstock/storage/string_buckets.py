@@ -64,6 +64,11 @@ def key_size_of(head: i64) -> i64:
     return head >> _KEY_LENGTH & _LENGTH_BITS
 
 
+def text_size_at(bucket: bytes, at: i64) -> i64:
+    """The bytes of the text of the string whose head is at a place."""
+    return bucket[at + _TEXT_LENGTH_AT]
+
+
 def text_at(bucket: bytes, at: i64) -> bytes:
     """The text of the string with its head at a place."""
     head: i64 = read_i64_le(bucket, at)

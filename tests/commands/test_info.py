@@ -68,6 +68,22 @@ def test_sizes_of_values_are_told_by_type(dialogue: Dialogue) -> None:
     }
 
 
+def test_sizes_follow_long_strings_that_are_changed_in_place(dialogue: Dialogue) -> None:
+    dialogue("SETRANGE appended 39999 x", "SETRANGE set 39999 x", "SETRANGE bits 39999 x", "SETRANGE fields 39999 x")
+    assert values(dialogue.raw("INFO keysizes")) == {"db0_distrib_strings_sizes": "32K=4"}
+
+    dialogue("APPEND appended " + "y" * 30_000, "SETRANGE set 140000 x", "SETBIT bits 2400000 1")
+    dialogue("BITFIELD fields SET u8 4800000 1")
+
+    assert values(dialogue.raw("INFO keysizes")) == {"db0_distrib_strings_sizes": "64K=1,128K=1,256K=1,512K=1"}
+
+
+def test_sizes_of_many_keys_are_told(dialogue: Dialogue) -> None:
+    dialogue(*("MSET " + " ".join(f"{first}:{at} {'x' * (1 + at % 4)}" for at in range(1000)) for first in range(30)))
+
+    assert values(dialogue.raw("INFO keysizes")) == {"db0_distrib_strings_sizes": "1=7500,2=15000,4=7500"}
+
+
 def test_versions_are_told(dialogue: Dialogue) -> None:
     told = values(dialogue.raw("INFO server"))
 

@@ -198,7 +198,9 @@ class WithManyChunks(BesideAPlainList):
             self.held.insert(at, item)
         self.plain[at:at] = [item] * 2500
 
-    @rule(item=some.sampled_from([b"1", b"4", b"12"]), most=some.sampled_from([1, 100, EVERYTHING]), side=some.booleans())
+    @rule(
+        item=some.sampled_from([b"1", b"4", b"12"]), most=some.sampled_from([1, 100, EVERYTHING]), side=some.booleans()
+    )
     def remove_many(self, item: bytes, most: int, side: bool) -> None:
         kept = [one for one in self.plain if one != item]
         if most < self.plain.count(item):

@@ -58,7 +58,9 @@ def test_whatever_is_added_and_removed_it_is_in_order(seed: int) -> None:
             assert (order.first(), order.last()) == (model[0], model[-1])
         if step % 100 == 0:
             assert order.below(*pair) == model.bisect_left(pair)
-            assert list(order.each(7)) == list(model[::7])
+            sampled = order.sample(100)
+            assert bool(model) <= len(sampled) <= 100 and sampled == sorted(set(sampled)) and set(sampled) <= set(model)
+            assert order.sample(len(model)) == list(model)
             assert list(order.backwards()) == list(reversed(model))
             indexes = [random.randrange(len(model)) for _ in range(20) if model]
             assert order.at(indexes) == [model[index] for index in indexes]

@@ -1,4 +1,4 @@
-"""What a keyspace holds, as values that can be compared; looking changes nothing."""
+"""What a keyspace holds, as values that can be compared; looking changes nothing, and asserts the invariants."""
 
 from dataclasses import dataclass
 from typing import Any, Final
@@ -37,6 +37,7 @@ def keyspace(engine: Engine, view: View = ALL) -> dict[str, object]:
     now_ms = view.now_ms or engine.clock.now_us() // 1000
     found: dict[str, object] = {}
     for number, db in enumerate(engine.keyspace.databases):
+        db.check()
         for key in sorted(db.values):
             value, expires_ms = db.values[key], db.expires.get(key)
             if expires_ms is not None and expires_ms < view.now_ms:

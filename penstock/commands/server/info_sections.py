@@ -9,30 +9,21 @@ from typing import Final
 
 from penstock.commands.policies import policy_fields
 from penstock.commands.replication import roles
-from penstock.engine.context import Context
+from penstock.engine.server.context import Context
 from penstock.engine.memory import process_memory, value_sizes
 from penstock.engine.table.client_compat import Compatibility
 from penstock.engine.telemetry.client_memory import memory_of
 from penstock.engine.telemetry.decimals import six_decimals, two_decimals
 from penstock.engine.telemetry.statistics import RowStatistics
 from penstock.engine.versions import BUILD, PENSTOCK_VERSION
-from penstock.storage.keyspace import Database, type_name
-from penstock.storage.streams.stream import Stream
-from penstock.storage.types.arrays import Array
+from penstock.storage.keyspace import Database
 
 Fields = list[tuple[str, str]]
 Text = str  # lines of name:value, each ended by CR LF
 
 DAY_S: Final = 86_400
 LRU_CLOCK_BITS: Final = 24
-MOST_KEYS_MEASURED: Final = 10_000  # keysizes visits every key; it leaves out larger databases
-SIZE_NAMES: Final = {  # keysizes: what is counted of each type, in Redis's order
-    b"string": "strings_sizes",
-    b"list": "lists_items",
-    b"set": "sets_items",
-    b"zset": "zsets_items",
-    b"hash": "hashes_items",
-}
+SIZE_NAMES: Final = ("strings_sizes", "lists_items", "sets_items", "zsets_items", "hashes_items")  # TypeSizes.by_type
 TTLS_SAMPLED: Final = 100
 
 
@@ -472,34 +463,19 @@ def _expiry_of(db: Database, now_ms: int) -> str:
 
 def mean_ttl(db: Database, now_ms: int) -> int:
     """The mean time to live in ms, of a sample from the whole database."""
-    step = max(len(db.expires) // TTLS_SAMPLED, 1)
-    lives = [max(db.expires[key] - now_ms, 0) for _, key in db.expiries.order.each(step)]
+    lives = [max(db.expires[key] - now_ms, 0) for _, key in db.expiries.order.sample(TTLS_SAMPLED)]
     return sum(lives) // len(lives) if lives else 0
 
 
 def keysizes(ctx: Context) -> Text:
-    """How many values there are of each size, by type and powers of two. Databases with very many keys are left out."""
+    """How many values there are of each size, by type and powers of two."""
     fields = []
     for index, db in enumerate(ctx.keyspace.databases):
-        if not len(db) or len(db) > MOST_KEYS_MEASURED:
-            continue
-        for name, counts in _counted_sizes(db).items():
-            text = ",".join([f"{_power(bits)}={counts[bits]}" for bits in sorted(counts)])
+        for name, counts in zip(SIZE_NAMES, db.values.sizes.by_type(), strict=True):
+            text = ",".join([f"{_power(bits)}={count}" for bits, count in enumerate(counts) if count])
             if text:
                 fields.append((f"db{index}_distrib_{name}", text))
     return text_of(fields)
-
-
-def _counted_sizes(db: Database) -> dict[str, dict[int, int]]:
-    """By the names of Redis: how many values have a size of so many bits, without streams and arrays. O(keys)."""
-    sizes: dict[str, dict[int, int]] = {name: {} for name in SIZE_NAMES.values()}
-    for value in db.values.values():
-        if isinstance(value, Stream | Array):
-            continue
-        counts = sizes[SIZE_NAMES[type_name(value)]]
-        bits = len(value).bit_length()
-        counts[bits] = counts.get(bits, 0) + 1
-    return sizes
 
 
 def _power(bits: int) -> str:

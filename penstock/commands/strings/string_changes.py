@@ -65,6 +65,7 @@ class Change:
         value: bytes | LargeString
         if self._large is not None:
             value = self._large
+            value.recount(self.length, len(value))
         else:
             text = self._text
             if len(text) < SHORTEST:

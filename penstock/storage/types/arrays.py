@@ -25,6 +25,7 @@ class Array(Collection):
     __slots__ = ("cursor", "items", "order")
 
     def __init__(self) -> None:
+        self.counts = None
         self.items: dict[int, bytes] = {}
         self.order: SortedList[int] = SortedList()
         self.cursor = NONE

@@ -37,6 +37,7 @@ class Hash(collection.Collection):
     __slots__ = ("_fields", "_names", "due", "is_large", "scan_order")
 
     def __init__(self) -> None:
+        self.counts = None
         self._names: FieldNames | None = None
         self._fields: dict[bytes, bytes] | bytes = {}
         self.due: Deadlines | None = None
@@ -87,8 +88,12 @@ class Hash(collection.Collection):
         if new and len(fields) < SHARED_FIELDS:
             field = shared_name(field)
         fields[field] = value
-        if new and self.scan_order is not None:
-            self.scan_order.add(field)
+        if new:
+            count = len(fields)
+            if not count & count - 1:
+                self.recount(count - 1, count)
+            if self.scan_order is not None:
+                self.scan_order.add(field)
         return new
 
     def put_all(self, words: list[bytes]) -> int:
@@ -116,6 +121,7 @@ class Hash(collection.Collection):
                 self.due.drop(field)
             if self.scan_order is not None:
                 self.scan_order.remove(field)
+        self.recount(len(held) + len(removed), len(held))
         return removed
 
     def _pack(self, names: list[bytes], values: list[bytes]) -> bool:
@@ -130,6 +136,7 @@ class Hash(collection.Collection):
             return False  # a value is long
         self._names = shared
         self._fields = packed
+        self.recount(0, len(values))
         return True
 
     def _unpacked(self) -> dict[bytes, bytes]:

@@ -7,15 +7,18 @@ is changed, and stays one. Code that keeps its text longer than one request must
 import sys
 from typing import Final
 
+from penstock.storage.types.collection import Counted
+
 SHORTEST: Final = 32 * 1024  # bytes; copying a shorter string takes at most a microsecond, far less than a request
 
 
-class LargeString:
+class LargeString(Counted):
     """A string in a `buffer`: read, index and slice it within a request, but do not keep a reference to it."""
 
     __slots__ = ("buffer",)
 
     def __init__(self, buffer: bytearray) -> None:
+        self.counts = None
         self.buffer = buffer
 
     def __len__(self) -> int:

@@ -36,6 +36,7 @@ class List(Collection):
     __slots__ = ("_left", "_nodes", "_right", "is_quicklist", "length", "packed_bytes")
 
     def __init__(self, items: list[bytes] | None = None) -> None:
+        self.counts = None
         self._left: list[bytes] = []
         self._right: list[bytes] = []
         self._nodes: NodeChunks | None = None
@@ -104,13 +105,17 @@ class List(Collection):
     def push(self, left: bool, items: list[bytes]) -> None:
         """Add items one by one at one end. O(items)."""
         end = self._left if left else self._right
+        before = self.length
+        length = before + len(items)
         if len(items) == 1:
             end.append(items[0])
             self.packed_bytes += text_size(items[0])
         else:
             end += items
             self.packed_bytes += texts_size(items)
-        self.length += len(items)
+        self.length = length
+        if before ^ length > before & length:
+            self.recount(before, length)
         if len(end) >= MOST_ITEMS:
             self._give(end, left)
 
@@ -152,7 +157,10 @@ class List(Collection):
         """Remove and return the item at one end; there must be one. O(1)."""
         item = ((self._left if left else self._right) or self._take(left)).pop()
         self.packed_bytes -= text_size(item)
-        self.length -= 1
+        before = self.length
+        self.length = before - 1
+        if not before & before - 1:
+            self.recount(before, before - 1)
         return item
 
     def pop(self, left: bool, count: int) -> list[bytes]:
@@ -169,6 +177,7 @@ class List(Collection):
             del end[rest:]
         self.packed_bytes -= texts_size(popped)
         self.length -= len(popped)
+        self.recount(self.length + len(popped), self.length)
         return popped
 
     def trim(self, start: int, stop: int) -> None:
@@ -190,6 +199,7 @@ class List(Collection):
         self._left = []
         self._right = []
         self._nodes = None
+        self.recount(self.length, 0)
         self.length = 0
         self.packed_bytes = LISTPACK_BYTES
         self.push(False, items)
@@ -247,6 +257,7 @@ class List(Collection):
         behind = at - (self.length - len(right))
         self.packed_bytes += text_size(item)
         self.length += 1
+        self.recount(self.length - 1, self.length)
         if at <= len(left):
             left.insert(len(left) - at, item)
             if len(left) >= MOST_ITEMS:
@@ -271,6 +282,7 @@ class List(Collection):
             removed += without(self._right if from_left else self._left, item, max_count - removed, True)
         self.packed_bytes -= removed * text_size(item)
         self.length -= removed
+        self.recount(self.length + removed, self.length)
         return removed
 
     def positions(self, item: bytes, skipped: int, max_count: int, max_scanned: int, from_left: bool) -> list[int]:

@@ -60,6 +60,7 @@ class Set(Collection):
 
     def __init__(self, members: Iterable[bytes] = ()) -> None:
         """In the form for large sets; `made` chooses one."""
+        self.counts = None
         self._few = EMPTY
         self._count = 0
         self._many: MemberTable | None = None
@@ -143,7 +144,9 @@ class Set(Collection):
                 self._add_new(member)
         if self._many is not None:
             self._many.add_all(rest)
-        return len(self) - before
+        after = len(self)
+        self.recount(before, after)
+        return after - before
 
     def add_one(self, member: bytes, limits: SetLimits) -> bool:
         """Add the one member of a request; whether it is new. O(1)."""
@@ -155,6 +158,9 @@ class Set(Collection):
         else:
             self._outgrow(member, limits)
             self._add_new(member)
+        count = self._count if self._many is None else len(self._many.members)
+        if not count & count - 1:
+            self.recount(count - 1, count)
         return True
 
     def expect(self, count: int, limits: SetLimits) -> None:
@@ -212,6 +218,7 @@ class Set(Collection):
                 self._few = left
                 self._count -= 1
                 removed += 1
+        self.recount(len(self) + removed, len(self))
         return removed
 
     def rebuild(self, limits: SetLimits) -> None:

@@ -35,6 +35,7 @@ class SortedSet(Collection):
 
     def __init__(self, pairs: Iterable[Pair] = ()) -> None:
         """Takes pairs with different members, in any order. O(n log n)."""
+        self.counts = None
         self._few = EMPTY
         self._count = 0
         self._many: OrderedPairs | None = None
@@ -87,7 +88,11 @@ class SortedSet(Collection):
         """Add a member, or change its score unless that is equal; returns the one before, None for a new member.
         O(log n)."""
         if self._many is not None:
-            return self._many.put(member, score)
+            before = self._many.put(member, score)
+            count = len(self._many.scores)
+            if before is None and not count & count - 1:
+                self.recount(count - 1, count)
+            return before
         old = packed_pairs.score_of(self._few, member)
         if old is None or old != score:
             self.put_over(member, score, old)
@@ -103,30 +108,39 @@ class SortedSet(Collection):
             if self._count < MOST_PACKED and len(member) <= LONGEST_PACKED:
                 self._few = packed_pairs.with_pair(self._few, score, member)
                 self._count += 1
+                self.recount(self._count - 1, self._count)
                 return
         self.unpack().put_over(member, score, old)
+        if old is None:
+            self.recount(len(self) - 1, len(self))
 
     def remove(self, member: bytes) -> bool:
         """Remove a member; returns whether it was there. O(log n)."""
         if self._many is not None:
-            return self._many.remove(member)
-        left = packed_pairs.without(self._few, member)
-        if len(left) == len(self._few):
-            return False
-        self._few = left
-        self._count -= 1
+            if not self._many.remove(member):
+                return False
+        else:
+            left = packed_pairs.without(self._few, member)
+            if len(left) == len(self._few):
+                return False
+            self._few = left
+            self._count -= 1
+        self.recount(len(self) + 1, len(self))
         return True
 
     def pop_range(self, start: int, stop: int) -> list[Pair]:
         """Remove and return the pairs at the indexes [start, stop), in order. O(log n) for each."""
         if self._many is not None:
-            return self._many.pop_range(start, stop)
-        few, stop = self._few, min(stop, self._count)
-        start = min(start, stop)
-        first, last = place_at(few, start, HEAD), place_at(few, stop, HEAD)
-        self._few = few[:first] + few[last:]
-        self._count -= stop - start
-        return packed_pairs.pairs_of(few[first:last])
+            popped = self._many.pop_range(start, stop)
+        else:
+            few, stop = self._few, min(stop, self._count)
+            start = min(start, stop)
+            first, last = place_at(few, start, HEAD), place_at(few, stop, HEAD)
+            self._few = few[:first] + few[last:]
+            self._count -= stop - start
+            popped = packed_pairs.pairs_of(few[first:last])
+        self.recount(len(self) + len(popped), len(self))
+        return popped
 
     # -- reading ----------------------------------------------------------------------------------------------------
 

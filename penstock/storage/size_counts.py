@@ -1,0 +1,84 @@
+"""How many values of each type a database has, by size in powers of two: kept as they change (INFO keysizes)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from penstock.storage.types.collection import Counted, SizeCounts, no_counts
+from penstock.storage.types.hashes import Hash
+from penstock.storage.types.large_strings import LargeString
+from penstock.storage.types.lists import List
+from penstock.storage.types.sets import Set
+from penstock.storage.types.sorted_sets import SortedSet
+
+if TYPE_CHECKING:
+    from penstock.storage.keyspace import Value
+
+
+class TypeSizes:
+    """The counts of each type but streams and arrays, which Redis does not count.
+
+    A value that may change in place has the counts of its type, and keeps them right.
+    """
+
+    __slots__ = ("_counts", "strings")
+
+    def __init__(self) -> None:
+        self.strings: SizeCounts = no_counts()
+        self._counts: dict[type, SizeCounts] = {
+            LargeString: self.strings,
+            List: no_counts(),
+            Set: no_counts(),
+            SortedSet: no_counts(),
+            Hash: no_counts(),
+        }
+
+    def by_type(self) -> list[SizeCounts]:
+        """The counts of strings, lists, sets, sorted sets and hashes. O(1)."""
+        return list(self._counts.values())
+
+    def resize_string(self, before: int, after: int) -> None:
+        """A string took the place of another one. O(1)."""
+        if before ^ after > before & after:  # the highest bit is another
+            self.strings[before.bit_length()] -= 1
+            self.strings[after.bit_length()] += 1
+
+    def add(self, value: Value) -> None:
+        """Count a value. O(1)."""
+        if isinstance(value, bytes):
+            self.strings[len(value).bit_length()] += 1
+        elif isinstance(value, Counted):
+            counts = self._counts.get(type(value))
+            if counts is not None:
+                counts[len(value).bit_length()] += 1
+                value.counts = counts
+
+    def drop(self, value: Value) -> None:
+        """Count a value no more. It is not changed any more, or counted already under another key. O(1)."""
+        if isinstance(value, bytes):
+            self.strings[len(value).bit_length()] -= 1
+        elif isinstance(value, Counted):
+            counts = self._counts.get(type(value))
+            if counts is not None:
+                counts[len(value).bit_length()] -= 1
+
+    def replace(self, before: Value, after: Value) -> None:
+        """A value took the place of another one. O(1)."""
+        if isinstance(before, bytes) and isinstance(after, bytes):
+            self.resize_string(len(before), len(after))
+        elif before is not after:
+            self.drop(before)
+            self.add(after)
+
+    def check(self, values: Iterable[Value]) -> None:
+        """Assert that these values are counted, and no other."""
+        recounted = [no_counts() for _ in self._counts]
+        places = {kind: place for place, kind in enumerate(self._counts)}
+        for value in values:
+            if isinstance(value, bytes):
+                recounted[0][len(value).bit_length()] += 1
+            elif isinstance(value, Counted) and type(value) in places:
+                recounted[places[type(value)]][len(value).bit_length()] += 1
+                assert value.counts is self._counts[type(value)], "a value does not know where it is counted"
+        assert self.by_type() == recounted, "sizes were counted wrong"
