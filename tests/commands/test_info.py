@@ -84,6 +84,16 @@ def test_sizes_of_many_keys_are_told(dialogue: Dialogue) -> None:
     assert values(dialogue.raw("INFO keysizes")) == {"db0_distrib_strings_sizes": "1=7500,2=15000,4=7500"}
 
 
+def test_the_memory_of_many_clients_is_told_by_some_of_them(engine: Engine) -> None:
+    sessions = [engine.server.connect(f"127.0.0.1:{number}", "127.0.0.1:2") for number in range(2000)]
+    for session in sessions:
+        engine.handle(session, [b"CLIENT", b"SETNAME", b"x" * 50])
+
+    told = values(engine.handle(sessions[0], [b"INFO", b"memory"]))
+
+    assert 2000 * 50 <= int(told["mem_clients_normal"]) < 2000 * 60
+
+
 def test_versions_are_told(dialogue: Dialogue) -> None:
     told = values(dialogue.raw("INFO server"))
 
