@@ -19,6 +19,7 @@ from typing import Any
 import pytest
 
 from bench import core_profile
+from penstock.config.settings import Settings
 
 ROOT = Path(__file__).parent.parent
 CANNOT = 77  # check-image's exit code where there are no namespaces
@@ -185,6 +186,7 @@ def test_a_server_is_healthy_when_it_answers_and_has_loaded(
     answering: Callable[[bytes], tuple[str, int]], monkeypatch: pytest.MonkeyPatch, reply: bytes, code: int
 ) -> None:
     check = program("healthcheck")
+    monkeypatch.setattr(check, "settings", Settings)  # not those of another server on this machine
     monkeypatch.setattr(check, "addresses", lambda _: [answering(reply)])
 
     assert check.main() == code
@@ -194,6 +196,7 @@ def test_a_server_that_cannot_be_reached_is_not_healthy(monkeypatch: pytest.Monk
     check = program("healthcheck")
     with socket.create_server(("127.0.0.1", 0)) as listener:
         closed = listener.getsockname()
+    monkeypatch.setattr(check, "settings", Settings)
     monkeypatch.setattr(check, "addresses", lambda _: [closed])
 
     assert check.main() == 1
