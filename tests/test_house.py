@@ -20,7 +20,7 @@ CIRCLES = [
         "penstock.server.turns.turn",
     ],
     ["penstock.engine.context", "penstock.engine.scripting.scripts", "penstock.engine.server_state"],
-    ["penstock.storage.key_table", "penstock.storage.keyspace"],
+    ["penstock.storage.key_table", "penstock.storage.keyspace", "penstock.storage.size_counts"],
     ["penstock.engine.session", "penstock.engine.waiting.blocked_request"],
     ["penstock.testing.connections.links", "penstock.testing.faults.failing"],
     ["penstock.storage.compression", "penstock.storage.streams.segment"],

@@ -89,8 +89,8 @@ def test_a_script_without_end_is_killed(late: Late, code: Any) -> None:
 
 
 @pytest.mark.parametrize("body", ["while true do end", "local function f() return f() end f()"])
-def test_a_library_that_does_not_end_is_not_loaded(dialogue: Dialogue, body: str) -> None:
-    dialogue.engine.clock = SystemClock()
+def test_a_library_that_does_not_end_is_not_loaded(body: str) -> None:
+    dialogue = Dialogue(make_engine(SystemClock()))
 
     answer = decoded(dialogue.words(b"FUNCTION", b"LOAD", b"#!lua name=a\n" + body.encode()))
 
