@@ -11,7 +11,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, Final
 
-from bench import costs, latency, log, report, scale, singles
+from bench import costs, latency, log, report, scale, singles, sizes
 from bench.loads import LOADS, RESTRICTED
 from bench.servers import FAKE, NAMES, PEERS, ROOT, Absent, Candidate, Server, build, running, usual
 from bench.singles import ONE_AT_A_TIME
@@ -198,6 +198,10 @@ def run_growth(plan: Plan) -> dict[str, Any]:
     return {"sizes": sizes, "costs": of_server}
 
 
+def run_sizes(plan: Plan) -> dict[str, Any]:
+    return dict(sizes.sizes(plan.real, min(plan.args.largest, plan.entries)))
+
+
 def run_policies(plan: Plan) -> dict[str, Any]:
     return dict(latency.policies(plan.real, plan.entries))
 
@@ -248,6 +252,7 @@ PARTS: Final[dict[str, Callable[[Plan], dict[str, Any]]]] = {
     "steady": run_steady,
     "memory": run_memory,
     "growth": run_growth,
+    "sizes": run_sizes,
     "policies": run_policies,
     "group-commit": run_group_commit,
     "rewrite": run_rewrite,

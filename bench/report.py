@@ -97,6 +97,7 @@ def sections() -> Iterator[Lines]:
     )
     yield section("memory", "Memory", memory)
     yield section("growth", "Growth", growth)
+    yield section("sizes", "Many things", sizes)
     yield section("policies", "Policies", policies)
     yield by_server(
         "group-commit",
@@ -299,6 +300,20 @@ def growth(figures: Figures, _: str) -> Lines:
     ]
     yield from table(["command", "server", *(f"{size:,}" for size in sizes)], rows)
     yield from plot_growth(sizes, costs)
+
+
+def sizes(figures: Figures, _: str) -> Lines:
+    yield "CPU in microseconds a command by how many things there are; `once` is the first request of its kind,"
+    yield "`linear` what grows in Redis, too."
+    yield ""
+    shown = [str(10**power) for power in range(7)]
+    rows = [
+        [command, name, *(number(figures[name][command].get(size)) for size in shown)]
+        for command in next(iter(figures.values()))
+        for name in known(figures)
+        if command in figures[name]
+    ]
+    yield from table(["things: command", "server", *(f"{int(size):,}" for size in shown)], rows)
 
 
 def policies(figures: Figures, entries: str) -> Lines:

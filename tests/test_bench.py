@@ -40,6 +40,7 @@ def test_a_load_is_measured_on_two_builds_in_one_run() -> None:
         "starts",
         "memory",
         "growth",
+        "sizes",
         "policies",
         "group-commit",
         "loading",
