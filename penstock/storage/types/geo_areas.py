@@ -16,6 +16,7 @@ from penstock.storage.types.geohash import (
     STEPS,
     cell_of,
     distance_m,
+    distance_of,
     edge,
     latitude_distance_m,
     nearness,
@@ -74,9 +75,10 @@ class Area:
         north = latitude - self.latitude
         if north > self._degrees or -north > self._degrees:
             return None
-        if nearness(self.longitude, self.latitude, longitude, latitude) > self._reach:
+        near = nearness(self.longitude, self.latitude, longitude, latitude)
+        if near > self._reach:
             return None  # most are, and the arc needs a call of Python's
-        distance = distance_m(self.longitude, self.latitude, longitude, latitude)
+        distance = distance_of(near, self.longitude, self.latitude, longitude, latitude)
         return None if distance > self.radius_m else distance
 
     def score_ranges(self) -> list[tuple[float, float]]:

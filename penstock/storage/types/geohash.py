@@ -134,9 +134,15 @@ def text_of(score: float) -> bytes:
 
 def distance_m(longitude: float, latitude: float, other_longitude: float, other_latitude: float) -> float:
     """Metres between two places, on a sphere."""
+    near = nearness(longitude, latitude, other_longitude, other_latitude)
+    return distance_of(near, longitude, latitude, other_longitude, other_latitude)
+
+
+def distance_of(near: float, longitude: float, latitude: float, other_longitude: float, other_latitude: float) -> float:
+    """As `distance_m`, of two places whose nearness is known."""
     if (other_longitude * RADIANS - longitude * RADIANS) / 2 == 0.0:
         return latitude_distance_m(latitude, other_latitude)
-    return 2.0 * EARTH_RADIUS_M * asin(sqrt(nearness(longitude, latitude, other_longitude, other_latitude)))
+    return 2.0 * EARTH_RADIUS_M * asin(sqrt(near))
 
 
 def nearness(longitude: float, latitude: float, other_longitude: float, other_latitude: float) -> float:
