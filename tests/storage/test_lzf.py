@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from penstock.storage.rdb import lzf
 from penstock.storage.rdb.errors import BadRdb
+from penstock.storage.rdb.string_writer import StringWriter
 
 JSON = b"".join(b'{"name":"user-%05d","price":%d.45,"tags":["a","b"]}' % (at * 7919 % 99991, at) for at in range(400))
 OF_LIBLZF = [  # by python-neo-lzf 0.3.5: a text, and the SHA-256 of lzf.compress(text, len(text) - 5)
@@ -92,3 +93,12 @@ def test_a_text_that_liblzf_has_too_little_room_for_stays_as_it_is() -> None:
 def test_a_text_that_takes_too_long_to_compress_stays_as_it_is() -> None:
     assert lzf.compressed(bytes(lzf.LONGEST_COMPRESSED)) is not None
     assert lzf.compressed(bytes(lzf.LONGEST_COMPRESSED + 1)) is None
+
+
+def test_a_writer_compresses_so_many_bytes_and_no_more() -> None:
+    strings = StringWriter(1500)
+
+    sizes = [len(strings.blob(bytes(1000))) for _ in range(3)]
+
+    assert sizes[0] == sizes[1] < 100
+    assert sizes[2] == 1002

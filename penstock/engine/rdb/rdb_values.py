@@ -8,7 +8,7 @@ from penstock.engine.rdb import native_node_writer, native_nodes
 from penstock.native.build import IS_COMPILED
 from penstock.protocol import entries
 from penstock.storage.keyspace import Value
-from penstock.storage.rdb import rdb_format
+from penstock.storage.rdb import lzf, rdb_format
 from penstock.storage.rdb.stream_reader import StreamDefaults
 from penstock.storage.rdb.stream_writer import EntryForms
 from penstock.storage.rdb.value_writer import ValueWriter, version_needed
@@ -33,19 +33,20 @@ def version_of(settings: Settings) -> int:
     return rdb_format.OF_REDIS[settings.text("rdb-compat-version")]
 
 
-def _new_writer(version: int, compresses: bool) -> ValueWriter:
+def _new_writer(version: int, settings: Settings, most: int) -> ValueWriter:
+    """most: bytes that it compresses, where rdbcompression says that it does."""
     forms = EntryForms(entries.fields_of, native_node_writer.write_node if IS_COMPILED else None)
-    return ValueWriter(version, compresses, forms)
+    return ValueWriter(version, most if settings.yes("rdbcompression") else 0, forms)
 
 
 def writer_of_files(settings: Settings, version: int) -> ValueWriter:
     """In plain Python a file is not compressed: 100 bytes would take 28 us, several times what saving them takes."""
-    return _new_writer(version, IS_COMPILED and settings.yes("rdbcompression"))
+    return _new_writer(version, settings, lzf.UNLIMITED if IS_COMPILED else 0)
 
 
 def writer_of_payloads(settings: Settings, value: Value) -> ValueWriter:
     """A writer of the version that is asked for, or the lowest higher one that has everything of this value."""
-    return _new_writer(max(version_of(settings), version_needed(value)), settings.yes("rdbcompression"))
+    return _new_writer(max(version_of(settings), version_needed(value)), settings, lzf.MOST_OF_PAYLOAD)
 
 
 def fit_to_settings(value: Value, settings: Settings) -> None:

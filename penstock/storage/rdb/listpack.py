@@ -18,6 +18,8 @@ INT24: Final = 0xF2
 INT32: Final = 0xF3
 INT64: Final = 0xF4
 LONG_TEXT: Final = 0xF0
+SHORT_TEXT: Final = 64  # bytes: shorter ones have a head of one byte
+NINE: Final = ord("9")
 
 
 def elements(blob: bytes) -> list[bytes | int]:
@@ -133,6 +135,10 @@ def packed(texts_or_numbers: list[bytes | int]) -> bytes:
     parts: list[bytes] = [b""]
     for element in texts_or_numbers:
         if isinstance(element, bytes):
+            size = len(element)
+            if 0 < size < SHORT_TEXT and element[0] > NINE:  # the usual text, no number
+                parts.append(HEADS[size] + element + BACKS[size])
+                continue
             number = integer_of(element)
             if number is None:
                 parts.append(text_element(element))
@@ -141,16 +147,16 @@ def packed(texts_or_numbers: list[bytes | int]) -> bytes:
             number = element
         parts.append(SMALL[number] if 0 <= number < 128 else integer_element(number))
     count = min(len(parts) - 1, UNCOUNTED)
-    size = HEADER_BYTES + sum(map(len, parts)) + 1
-    parts[0] = size.to_bytes(4, "little") + count.to_bytes(2, "little")
+    whole = HEADER_BYTES + sum(map(len, parts)) + 1
+    parts[0] = whole.to_bytes(4, "little") + count.to_bytes(2, "little")
     parts.append(b"\xff")
     return b"".join(parts)
 
 
 def text_element(text: bytes) -> bytes:
     size = len(text)
-    if size < 64:
-        return bytes((0x80 | size,)) + text + bytes((size + 1,))
+    if size < SHORT_TEXT:
+        return HEADS[size] + text + BACKS[size]
     if size < 4096:
         return bytes((0xE0 | size >> 8, size & 255)) + text + back_length(size + 2)
     return b"\xf0" + size.to_bytes(4, "little") + text + back_length(size + 5)
@@ -170,4 +176,6 @@ def integer_element(number: int) -> bytes:
     return b"\xf4" + number.to_bytes(8, "little", signed=True) + b"\x09"
 
 
+HEADS: Final = [bytes((0x80 | size,)) for size in range(SHORT_TEXT)]  # what is before a short text, and behind it
+BACKS: Final = [bytes((size + 1,)) for size in range(SHORT_TEXT)]
 SMALL: Final = tuple([bytes((number, 1)) for number in range(128)])  # the elements of numbers from 0 to 127

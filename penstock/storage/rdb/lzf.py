@@ -16,6 +16,8 @@ from penstock.storage.rdb.errors import BadRdb
 MOST_EXPANDED: Final = 88  # times its size: three bytes stand for 264 at the most
 SAVES_AT_LEAST: Final = 5  # bytes, or a string stays as it is (Redis 8.6.3, DUMP)
 LONGEST_COMPRESSED: Final = 1 << 20 if IS_COMPILED else 1 << 16  # bytes: longer ones would hold other clients up
+UNLIMITED: Final = 1 << 62
+MOST_OF_PAYLOAD: Final = UNLIMITED if IS_COMPILED else 1 << 20  # bytes of a payload's strings: more would, too
 
 LONGEST_LITERAL: Final = 32
 LONGEST_MATCH: Final = 264
@@ -23,6 +25,7 @@ FARTHEST: Final = 8192
 SHORTEST_MATCH: Final = 3
 UNCHECKED: Final = 16  # of a match, liblzf compares so many bytes without looking for the text's end
 SLOTS: Final = 0xFFFF
+THREE_BYTES: Final = 0xFF_FFFF
 
 
 def expanded(packed: bytes, size: int) -> bytes:
@@ -78,24 +81,22 @@ def compressed(text: bytes) -> bytes | None:
     seen: dict[int, int] = {}  # where three bytes of a hash were seen last; 0 is never looked at, as in liblzf
     at = literal = 0  # what comes from `literal` on is not written yet
     last = end - 2
+    three = text[0] << 8 | text[1]  # bytes from `at` on, as a number; the first two of them, before it is looked at
     while at < last:
-        place = _slot(text[at], text[at + 1], text[at + 2])
+        three = (three << 8 | text[at + 2]) & THREE_BYTES
+        place = (
+            three >> 8
+        ) - three * 5 & SLOTS  # liblzf's hash (VERY_FAST, HLOG 16); of two equal ones the later counts
         before = seen.get(place, 0)
         seen[place] = at
-        distance = at - before - 1
-        if (
-            before == 0
-            or distance >= FARTHEST
-            or text[before] != text[at]
-            or text[before + 1] != text[at + 1]
-            or text[before + 2] != text[at + 2]
-        ):
+        if before == 0 or at - before > FARTHEST or text[before : before + 3] != text[at : at + 3]:
             at += 1
             continue
         if literal < at:
             _add_literals(packed, text, literal, at)
         if len(packed) + 4 >= most:
             return None
+        distance = at - before - 1
         length = _match(text, before, at)
         if length < 9:
             packed.append((length - 2) << 5 | distance >> 8)
@@ -106,8 +107,10 @@ def compressed(text: bytes) -> bytes | None:
         at += length
         literal = at
         if at < last:  # of the places within a match only the last two are remembered
-            seen[_slot(text[at - 2], text[at - 1], text[at])] = at - 2
-            seen[_slot(text[at - 1], text[at], text[at + 1])] = at - 1
+            three = text[at - 2] << 16 | text[at - 1] << 8 | text[at]
+            seen[(three >> 8) - three * 5 & SLOTS] = at - 2
+            three = (three << 8 | text[at + 1]) & THREE_BYTES
+            seen[(three >> 8) - three * 5 & SLOTS] = at - 1
     whole = (
         at - literal
     ) // LONGEST_LITERAL  # literals that liblzf has written here; it wants room for three bytes more
@@ -116,12 +119,6 @@ def compressed(text: bytes) -> bytes | None:
     if literal < end:
         _add_literals(packed, text, literal, end)
     return bytes(packed) if len(packed) <= most else None
-
-
-def _slot(first: int, second: int, third: int) -> int:
-    """liblzf's hash of three bytes (VERY_FAST, HLOG 16): of two texts that share one, the later is found."""
-    number = first << 16 | second << 8 | third
-    return (number >> 8) - number * 5 & SLOTS
 
 
 def _match(text: bytes, before: int, at: int) -> int:

@@ -97,15 +97,22 @@ def node_blob(ms: "array[int]", seq: "array[int]", entries: list[list[bytes]]) -
     """A node's listpack: entries by their ids, and their fields and values in turn."""
     names = entries[0][::2]
     width = len(names)
-    first_ms, first_seq = ms[0], seq[0]
+    all_ms, all_seq = _distances(ms), _distances(seq)
     elements: list[bytes | int] = [len(entries), 0, width, *names, 0]
     for at, words in enumerate(entries):
-        ms_more, seq_more = _wrapped(ms[at] - first_ms), _wrapped(seq[at] - first_seq)
+        ms_more, seq_more = all_ms[at], all_seq[at]
         if words[::2] == names:
             elements += (SAME_FIELDS, ms_more, seq_more, *words[1::2], width + 3)
         else:
             elements += (0, ms_more, seq_more, len(words) // 2, *words, len(words) + 4)
     return listpack.packed(elements)
+
+
+def _distances(column: "array[int]") -> list[int]:
+    """How much more than the first one the numbers of a column are."""
+    first = column[0]
+    found = [number - first for number in column]
+    return found if max(found) <= HALF >> 1 and min(found) >= -(HALF >> 1) else list(map(_wrapped, found))
 
 
 def _wrapped(distance: int) -> int:

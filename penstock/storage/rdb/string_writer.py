@@ -20,12 +20,12 @@ def length(number: int) -> bytes:
 
 
 class StringWriter:
-    """Writes strings; compresses long ones, if it may and that saves anything."""
+    """Writes strings; compresses long ones, `most` bytes in all, where that saves anything."""
 
-    __slots__ = ("compresses",)
+    __slots__ = ("_left",)
 
-    def __init__(self, compresses: bool) -> None:
-        self.compresses = compresses
+    def __init__(self, most: int) -> None:
+        self._left = most
 
     def string(self, text: bytes) -> bytes:
         """A string; a number where it is the text of one of 32 bits."""
@@ -41,7 +41,8 @@ class StringWriter:
 
     def blob(self, text: bytes) -> bytes:
         """A string that is none of a number."""
-        if self.compresses and len(text) >= SHORTEST_COMPRESSED:
+        if self._left > 0 and len(text) >= SHORTEST_COMPRESSED:
+            self._left -= len(text)
             packed = lzf.compressed(text)
             if packed is not None:
                 return b"\xc3" + length(len(packed)) + length(len(text)) + packed

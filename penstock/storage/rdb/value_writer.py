@@ -69,10 +69,10 @@ class ValueWriter:
 
     __slots__ = ("_forms", "field_times", "strings", "version")
 
-    def __init__(self, version: int, compresses: bool, forms: EntryForms) -> None:
+    def __init__(self, version: int, most_compressed: int, forms: EntryForms) -> None:
         self.version = version
         self.field_times = True
-        self.strings = StringWriter(compresses)
+        self.strings = StringWriter(most_compressed)
         self._forms = forms
 
     # -- values -----------------------------------------------------------------------------------------------------
