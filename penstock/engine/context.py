@@ -132,6 +132,14 @@ class Context:
             return False
         return key in db.values
 
+    def looked_up(self, key: bytes) -> bool:
+        """As `has`, counted as `read` counts."""
+        if self.has(key):
+            self.statistics.hits += 1
+            return True
+        self._missed(key)
+        return False
+
     def _is_overdue(self, key: bytes) -> bool:
         """Whether a key's time has passed; then it is removed, if it may be, and never seen."""
         when_ms = self.db.expires.get(key)
@@ -141,11 +149,14 @@ class Context:
         """As `value`, counted in INFO's keyspace_hits and keyspace_misses: for commands that only read."""
         value = self.value(key)
         if value is None:
-            self.statistics.misses += 1
-            self.event("m", b"keymiss", key)
+            self._missed(key)
         else:
             self.statistics.hits += 1
         return value
+
+    def _missed(self, key: bytes) -> None:
+        self.statistics.misses += 1
+        self.event("m", b"keymiss", key)
 
     def stream(self, key: bytes) -> Stream | None:
         """The stream at a key, None where there is no key, WRONGTYPE where there is something else."""

@@ -50,7 +50,7 @@ def place_of(bucket: bytes, hashed: i64, key: bytes) -> i64:
         head: i64 = read_i64_le(bucket, at)
         if head & _HASH_AND_KEY_LENGTH == wanted and is_at(key, bucket, at + HEAD):
             return at
-        at += size_of(head)
+        at += HEAD + (head >> _KEY_LENGTH & _LENGTH_BITS) + (head >> _TEXT_LENGTH & _LENGTH_BITS)  # size_of, in place
     return NOWHERE
 
 

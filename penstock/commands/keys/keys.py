@@ -92,8 +92,7 @@ def touch(ctx: Context, args: list[bytes]) -> bytes:
 def _count(ctx: Context, keys: list[bytes]) -> int:
     count = 0
     for key in keys:
-        if ctx.read(key) is not None:
-            count += 1
+        count += ctx.looked_up(key)
     return count
 
 
