@@ -90,11 +90,13 @@ class Limits:
 
     def set_of(self, pairs: Sequence[Pair], is_large: bool) -> SortedSet:
         """A set of pairs, added in this order. `is_large`: it is large from the start."""
-        kept: list[Pair] = []
-        for score, member in pairs:
-            is_large = is_large or len(member) > self.length
-            kept.append((score if is_large else score or ZERO, member))
-        zset = SortedSet(kept)
+        if not is_large:
+            kept: list[Pair] = []
+            for score, member in pairs:
+                is_large = is_large or len(member) > self.length
+                kept.append((score if is_large else score or ZERO, member))
+            pairs = kept
+        zset = SortedSet(pairs)
         zset.is_large = is_large
         return zset
 
