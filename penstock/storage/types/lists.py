@@ -139,9 +139,10 @@ class List(Collection):
         end = self._left if left else self._right
         if end:
             return end
-        if self._nodes is not None:
-            end += self._nodes.take(left)
-            if self._nodes.is_empty():
+        nodes = self._nodes
+        if nodes is not None:
+            end += nodes.take(left)
+            if nodes.is_empty():
                 self._nodes = None
             if left:
                 end.reverse()
@@ -274,9 +275,10 @@ class List(Collection):
     def remove(self, item: bytes, max_count: int, from_left: bool) -> int:
         """Remove at most `max_count` items that equal `item`, from one end; returns how many. O(n)."""
         removed = without(self._left if from_left else self._right, item, max_count, False)
-        if self._nodes is not None and removed < max_count:
-            removed += self._nodes.remove(item, max_count - removed, from_left)
-            if self._nodes.is_empty():
+        nodes = self._nodes
+        if nodes is not None and removed < max_count:
+            removed += nodes.remove(item, max_count - removed, from_left)
+            if nodes.is_empty():
                 self._nodes = None
         if removed < max_count:
             removed += without(self._right if from_left else self._left, item, max_count - removed, True)

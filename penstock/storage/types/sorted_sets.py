@@ -87,9 +87,10 @@ class SortedSet(Collection):
     def put(self, member: bytes, score: float) -> float | None:
         """Add a member, or change its score unless that is equal; returns the one before, None for a new member.
         O(log n)."""
-        if self._many is not None:
-            before = self._many.put(member, score)
-            count = len(self._many.scores)
+        many = self._many
+        if many is not None:
+            before = many.put(member, score)
+            count = len(many.scores)
             if before is None and not count & count - 1:
                 self.recount(count - 1, count)
             return before
