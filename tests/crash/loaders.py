@@ -71,7 +71,7 @@ class Loader(threading.Thread):
             with linked(self._port) as link:
                 self.load(link)
         except ConnectionError:
-            pass  # the server was killed
+            self.met_trouble = True  # the log could not be written (`always` closes the connection), or the end came
         except BaseException as failure:
             self.failure = failure
 
