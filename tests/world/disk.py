@@ -24,14 +24,14 @@ class WorldDisk(MemoryDisk):
     dies_at: the number of the call at which the process is killed.
     """
 
-    def __init__(self, chance: random.Random) -> None:
+    def __init__(self, chance: random.Random, on_failure: Callable[[], None]) -> None:
         super().__init__()
         self._chance = chance
+        self._on_failure = on_failure
         self.is_dead = False
         self.calls = 0
         self.dies_at = NEVER
         self.failing: dict[str, tuple[int, float]] = {}  # by name of the call: the error, how often
-        self.on_failure: Callable[[], None] = lambda: None
 
     def call(self, name: str) -> None:
         self._live()
@@ -45,14 +45,14 @@ class WorldDisk(MemoryDisk):
                 raise OSError(number, errno.errorcode[number])
             super().call(name)
         except OSError:
-            self.on_failure()
+            self._on_failure()
             raise
 
     def take(self, node: MemoryNode, end: int) -> int:
         """As any disk; a write for which there is no room is a failure, too."""
         taken = super().take(node, end)
         if taken < end:
-            self.on_failure()
+            self._on_failure()
         return taken
 
     def _live(self) -> None:
@@ -90,8 +90,7 @@ class WorldDisk(MemoryDisk):
         """The disk as the next process finds it."""
         self.is_dead = True
         left = self.lose_power(self._chance) if loses_power else self.restart()
-        after = WorldDisk(self._chance)
-        after.on_failure = self.on_failure
+        after = WorldDisk(self._chance, self._on_failure)
         after.files, after.safe_files = left.files, left.safe_files
         after.directories, after.reserves = left.directories, left.reserves
         return after

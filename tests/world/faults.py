@@ -17,12 +17,12 @@ CALLS: Final = (1, 3, 10, 40, 200)
 async def kills(world: "World") -> None:
     """The process is killed between two turns."""
     if world.machine.is_up:
-        world.end_machine(loses_power=False)
+        world.machine.crash(loses_power=False)
 
 
 async def power_losses(world: "World") -> None:
     if world.machine.is_up:
-        world.end_machine(loses_power=True)
+        world.machine.crash(loses_power=True)
 
 
 async def deaths_at_calls(world: "World") -> None:

@@ -23,9 +23,9 @@ class Keeping:
 
     def __init__(self, world: "World") -> None:
         self._policy = world.policy
-        self._ends_s = [at_s for at_s, _ in world.machine_ends]
-        self._losses_s = [at_s for at_s, loses_power in world.machine_ends if loses_power]
-        self._failures_s = world.disk_failures
+        self._ends_s = [at_s for at_s, _ in world.machine.ends]
+        self._losses_s = [at_s for at_s, loses_power in world.machine.ends if loses_power]
+        self._failures_s = world.machine.failures
 
     def may_lose(self, write: Write) -> bool:
         if self._policy == "always":

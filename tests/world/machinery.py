@@ -56,7 +56,7 @@ class WorldReporter(Reporter):
 
 
 class DeferredChild(RewriteChild):
-    """A child that has its whole output at the fork, and writes it at a later moment; it may be killed before that.
+    """A child that has its whole output at the fork, a base, and writes it at a later moment; it may be killed first.
 
     It outlives its server, unless the machine loses power.
     """
@@ -109,10 +109,6 @@ class DeferredChild(RewriteChild):
             self._problem = ""
         finally:
             disk.locks &= locks  # its end frees them
-
-
-class WorldRewriteChild(DeferredChild):
-    """Writes a base."""
 
 
 class WorldSaveChild(DeferredChild, SaveChild):

@@ -15,14 +15,14 @@ from penstock.server.cron import Cron
 from penstock.server.server_log import ServerLog
 from penstock.server.turns.log_writer import AofWriter
 from penstock.server.turns.turn import Turn
+from tests.crash.powered import ROOT
 from tests.support.clock import NOW_MS
 from tests.world.disk import Killed, WorldDisk
 from tests.world.loop import ProcessLoop, WorldClock, WorldLoop
-from tests.world.machinery import WorldRewriteChild, WorldSaveChild, WorldThreads
+from tests.world.machinery import DeferredChild, WorldSaveChild, WorldThreads
 from tests.world.network import Connected
 from tests.world.story import Story
 
-ROOT: Final = "/tmp"  # in memory; the settings want a directory that exists
 FIRST_PID: Final = 1000
 
 
@@ -42,7 +42,7 @@ class Process:
         chance = random.Random(machine.chance.random())
         self.engine = new_engine(self.settings, machine.clock, chance)
         self.log_writer = AofWriter(
-            self.settings, self.engine, self._say, self.disk, WorldThreads(self), self._rewrite_child()
+            self.settings, self.engine, self._say, self.disk, WorldThreads(self), DeferredChild(self)
         )
         self.log_writer.snapshots.child = WorldSaveChild(self)
         server_log = ServerLog(self.settings, machine.clock)
@@ -56,9 +56,6 @@ class Process:
         self._cron = Cron(self.turn)
         self._cron.start()
         self.is_listening = True
-
-    def _rewrite_child(self) -> WorldRewriteChild:
-        return WorldRewriteChild(self)
 
     def _say(self, line: str) -> None:
         self.machine.story.tell(self.machine.name, line)
@@ -104,14 +101,15 @@ class Machine:
         self.story = story
         self.directives = {key.replace("_", "-"): value for key, value in directives.items()}
         self.clock = WorldClock(loop, NOW_MS)
-        self.disk = WorldDisk(chance)
+        self.ends: list[tuple[float, bool]] = []  # of processes: when, and whether power was lost
+        self.failures: list[float] = []  # when calls of the disk failed
+        self.disk = WorldDisk(chance, lambda: self.failures.append(loop.time()))
         self.boots = 1
         self.child_dies = 0.0
         self.is_up = False
         self.is_healed = False  # nothing fails any more: a start must not fail
         self.errors: list[str] = []  # exceptions that escaped the product
         self._pids = FIRST_PID
-        self.on_end: Callable[[bool], None] = lambda loses_power: None
         self.process: Process | None = None
 
     def thread_s(self) -> float:
@@ -124,8 +122,8 @@ class Machine:
         self._pids += 1
         return self._pids
 
-    def start(self) -> bool:
-        """Start a process; whether it serves."""
+    def start(self) -> None:
+        """Start a process, which serves if it can load what is there."""
         assert not self.is_up, "one at a time"
         try:
             self.process = Process(self, self.directives)
@@ -133,18 +131,16 @@ class Machine:
             self.story.tell(self.name, f"does not start: {problem}")
             if self.is_healed:
                 self.errors.append(f"does not start: {problem}")
-            return False
         except Killed:
             self.crash(loses_power=False)
-            return False
-        self.is_up = True
-        self.story.tell(self.name, "serves")
-        return True
+        else:
+            self.is_up = True
+            self.story.tell(self.name, "serves")
 
     def crash(self, loses_power: bool) -> None:
         """The process is killed, or the machine loses power. What the disk kept is there for the next one."""
         self.story.tell(self.name, "loses power" if loses_power else "is killed")
-        self.on_end(loses_power)
+        self.ends.append((self.loop.time(), loses_power))
         process, self.is_up = self.process, False
         self.disk = self.disk.as_left(loses_power)
         self.boots += loses_power

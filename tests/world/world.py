@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from penstock.config.settings import Settings
 from penstock.server.turns.log_writer import AofWriter
+from tests.crash.powered import ROOT
 from tests.support.deferred_log import DeferredThreads
 from tests.support.engines import make_engine
 from tests.world import faults, judges
@@ -27,7 +28,7 @@ from tests.world.actors import (
 from tests.world.client import Client, Lost
 from tests.world.loop import Stalled, WorldLoop
 from tests.world.network import Network
-from tests.world.process import ROOT, Machine
+from tests.world.process import Machine
 from tests.world.story import Story
 
 KINDS: Final[tuple[type[Actor], ...]] = (
@@ -42,17 +43,15 @@ ANSWER_S: Final = 60.0
 class World:
     """`run` lets the world happen, and returns the objections of its judges."""
 
-    def __init__(self, seed: int, is_told: bool = False, actors: int = 0, seconds: float = 0.0) -> None:
-        """actors, seconds: fewer, and shorter, than the seed says; 0: as it says."""
+    def __init__(self, seed: int, is_told: bool = False) -> None:
         self.seed = seed
         self.chance = chance = random.Random(seed)
         self.loop = WorldLoop()
         self.story = Story(self.loop, is_told)
         self.network = Network(self.loop, chance)
         self.policy = chance.choice(POLICIES)
-        lasts_s, steps = chance.choice((2.0, 10.0, 40.0)), chance.choice((20, 60, 300))
-        self.seconds = seconds or lasts_s
-        self.pause_s = lasts_s / steps  # of an actor, between two steps
+        self.lasts_s, steps = chance.choice((2.0, 10.0, 40.0)), chance.choice((20, 60, 300))
+        self.pause_s = self.lasts_s / steps  # of an actor, between two steps
         self.machine = Machine(
             "server", self.loop, chance, self.story, appendonly="yes", appendfsync=self.policy,
             aof_use_rdb_preamble=chance.choice(("yes", "no")),
@@ -61,10 +60,7 @@ class World:
         )  # fmt: skip
         self.journal = Journal()
         self.is_loaded = True
-        self.machine_ends: list[tuple[float, bool]] = []
-        self.disk_failures: list[float] = []
-        count = chance.randrange(3, len(KINDS) + 1)
-        kinds = chance.sample(KINDS, count)[: actors or count]
+        kinds = chance.sample(KINDS, chance.randrange(3, len(KINDS) + 1))
         self.actors = [kind(self, self.machine, number) for number, kind in enumerate(kinds)]
         self.faults = chance.sample(faults.ALL, chance.randrange(0, 5))
         self.every_s = chance.choice((0.3, 2.0, 8.0))
@@ -82,13 +78,11 @@ class World:
     async def _happen(self) -> list[str]:
         names = ", ".join(fault.__name__ for fault in self.faults)
         self.story.tell("world", f"seed {self.seed}, appendfsync {self.policy}; faults: {names or 'none'}")
-        self.machine.on_end = self._note_end
-        self.machine.disk.on_failure = self._note_failure
         self.machine.start()
         supervisor = self.loop.create_task(self._supervise())
         acting = [self.loop.create_task(actor.run()) for actor in self.actors]
         failing = [self.loop.create_task(self._fail(fault)) for fault in self.faults]
-        await asyncio.sleep(self.seconds)
+        await asyncio.sleep(self.lasts_s)
         self.is_loaded = False
         for task in failing:
             task.cancel()
@@ -107,16 +101,6 @@ class World:
             task.cancel()
         await asyncio.sleep(1)
         return objections + self.machine.errors + self.loop.complaints
-
-    def _note_end(self, loses_power: bool) -> None:
-        self.machine_ends.append((self.loop.time(), loses_power))
-
-    def _note_failure(self) -> None:
-        self.disk_failures.append(self.loop.time())
-
-    def end_machine(self, loses_power: bool) -> None:
-        """The server's process is killed, or its machine loses power."""
-        self.machine.crash(loses_power)
 
     async def _supervise(self) -> None:
         """Start the server again wherever it has ended."""
@@ -161,8 +145,6 @@ class World:
         objections += judges.deliveries(self, [(one[0], one[1]) for one in pending])
         objections += judges.elements(self, await self._ask(client, b"LRANGE", QUEUE, b"0", b"-1"))
         objections += judges.counts(self, int(await self._ask(client, b"GET", b"count") or 0))
-        process = self.machine.process
-        assert process is not None and self.machine.is_up, "it answered just now"
         return objections + self._loaded_beside_memory()
 
     async def _writable(self, client: Client) -> None:
@@ -184,7 +166,7 @@ class World:
 
     def _loaded_beside_memory(self) -> list[str]:
         process = self.machine.process
-        assert process is not None
+        assert process is not None and self.machine.is_up, "it answered just now"
         settings = Settings()
         settings.read_line(["dir", ROOT], set())
         engine = make_engine(process.engine.clock, settings=settings)
@@ -196,7 +178,7 @@ class World:
     def figures(self) -> Counts[str]:
         """How much happened."""
         journal = self.journal
-        found = Counts({"virtual seconds": round(self.loop.time()), "ends of processes": len(self.machine_ends)})
+        found = Counts({"virtual seconds": round(self.loop.time()), "ends of processes": len(self.machine.ends)})
         for name in ("added", "acked", "pushed", "popped", "counted"):
             for write in getattr(journal, name):
                 found[f"{name}: {write.outcome}"] += 1
