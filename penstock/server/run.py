@@ -110,13 +110,7 @@ class Server:
     async def run(self) -> int:
         settings, server_log = self._settings, self._journal
         loop = asyncio.get_running_loop()
-        server_log.notice(
-            f"Penstock {PENSTOCK_VERSION} speaks as Redis {REDIS_VERSION}, pid {os.getpid()},"
-            f" Python {sys.version.split()[0]}, {self._engine.telemetry.identity.event_loop}, {BUILD} build"
-        )
-        warning = self._engine.access.warning()
-        if warning:
-            server_log.warning(warning)
+        self._log_beginning()
         self._fit_file_limit()
         # Addresses first: a second server that is started by mistake must not touch the log of the first.
         doors = Doors(settings, server_log, loop)
@@ -179,6 +173,16 @@ class Server:
             pidfile.unlink(missing_ok=True)
         server_log.notice("Bye" if is_safe else "The log could not be written: the last changes may be lost")
         return CLEAN if is_safe else FAILED
+
+    def _log_beginning(self) -> None:
+        """The first lines of the log: what this server is, and what is unsafe about its users."""
+        self._journal.notice(
+            f"Penstock {PENSTOCK_VERSION} speaks as Redis {REDIS_VERSION}, pid {os.getpid()},"
+            f" Python {sys.version.split()[0]}, {self._engine.telemetry.identity.event_loop}, {BUILD} build"
+        )
+        warning = self._engine.access.warning()
+        if warning:
+            self._journal.warning(warning)
 
     def stop(self) -> None:
         """End as after SIGTERM."""
