@@ -96,13 +96,28 @@ ACTS = [
 ]
 
 
+def behind(server: redis.Redis, query: Any, **options: Any) -> Any:
+    """A query that began after a hundred entries, with a hundred more to read."""
+    fill(server, "s", *range(1, 101))
+    stream = query(**options)
+    fill(server, "s", *range(101, 201))
+    return stream
+
+
+def planned_before(act: Act, server: redis.Redis, query: Any, **options: Any) -> Any:
+    """The same, where something is done to the stream between the batch's plan and its tasks."""
+    stream = behind(server, query, **options)
+    stream.plan()
+    act(server)
+    stream.start_driver()
+    return stream
+
+
 @pytest.mark.parametrize(("act", "sentence", "_counted"), ACTS)
 def test_what_is_lost_before_its_batch_is_planned_ends_the_query(
     server: redis.Redis, query: Any, act: Act, sentence: str, _counted: dict[str, int]
 ) -> None:
-    fill(server, "s", *range(1, 101))
-    stream = query()
-    fill(server, "s", *range(101, 201))
+    stream = behind(server, query)
     act(server)
 
     with pytest.raises(DataLoss, match=sentence):
@@ -113,12 +128,7 @@ def test_what_is_lost_before_its_batch_is_planned_ends_the_query(
 def test_what_is_lost_between_its_plan_and_its_task_ends_the_query(
     server: redis.Redis, query: Any, act: Act, sentence: str, _counted: dict[str, int]
 ) -> None:
-    fill(server, "s", *range(1, 101))
-    stream = query()
-    fill(server, "s", *range(101, 201))
-    stream.plan()
-    act(server)
-    stream.start_driver()
+    stream = planned_before(act, server, query)
 
     with pytest.raises(DataLoss, match=sentence):
         stream.run()
@@ -128,12 +138,7 @@ def test_what_is_lost_between_its_plan_and_its_task_ends_the_query(
 def test_what_parts_of_a_batch_lose_ends_the_query(
     server: redis.Redis, query: Any, act: Act, sentence: str, _counted: dict[str, int]
 ) -> None:
-    fill(server, "s", *range(1, 101))
-    stream = query(minPartitions=4, fetchSize=10)
-    fill(server, "s", *range(101, 201))
-    stream.plan()
-    act(server)
-    stream.start_driver()
+    stream = planned_before(act, server, query, minPartitions=4, fetchSize=10)
 
     with pytest.raises(DataLoss):
         stream.run()
@@ -172,9 +177,7 @@ def test_a_query_that_does_not_end_counts_what_is_missing_once(
 def test_a_queue_that_deletes_what_is_done_ends_its_query_for_what_is_certainly_lost(
     server: redis.Redis, query: Any, act: Act, ends: bool
 ) -> None:
-    fill(server, "s", *range(1, 101))
-    stream = query(failOnDataLoss="certain")
-    fill(server, "s", *range(101, 201))
+    stream = behind(server, query, failOnDataLoss="certain")
     act(server)
     try:
         stream.run_to_end()
@@ -226,9 +229,7 @@ def test_parts_that_were_counted_tell_how_many_are_missing(server: redis.Redis, 
 
 
 def test_deletions_before_a_batch_of_several_tasks_are_counted_by_its_plan(server: redis.Redis, query: Any) -> None:
-    fill(server, "s", *range(1, 101))
-    stream = query(minPartitions=3)
-    fill(server, "s", *range(101, 201))
+    stream = behind(server, query, minPartitions=3)
     server.xdel("s", "1-150", "1-160")
 
     with pytest.raises(DataLoss, match="'s': 2 entries were deleted one by one"):
@@ -236,9 +237,7 @@ def test_deletions_before_a_batch_of_several_tasks_are_counted_by_its_plan(serve
 
 
 def test_trims_of_what_was_read_are_no_loss_while_parts_are_read(server: redis.Redis, query: Any) -> None:
-    fill(server, "s", *range(1, 101))
-    stream = query(minPartitions=3)
-    fill(server, "s", *range(101, 201))
+    stream = behind(server, query, minPartitions=3)
     stream.plan()
     server.xtrim("s", maxlen=100, approximate=False)
 
