@@ -7,7 +7,7 @@ from tests.world.world import World
 
 FOUND = {
     280: "a file of the log that was loaded, was not synced, and was torn amid the log after a rewrite",
-    43: "what a killed process had confirmed was not synced by the next one",
+    70: "what a killed process had confirmed was not synced by the next one",
     226: "a reader that blocked right after a jump of the clock waited as long as the jump",
     648: "a log whose files could not be read at the start stayed locked",
 }
