@@ -1,4 +1,4 @@
-"""`python -m bench.profiled_server FLAGS`: Penstock in plain Python, whose modules' times are written down.
+"""`python -m bench.profiled_server FLAGS`: Penstock in plain Python, with its modules' times written down.
 
 It goes the ways of a compiled build (IS_COMPILED), for what it tells is what such a build runs. SIGUSR1 begins a
 profile of the loop's thread, and ends it: a file in the folder PROFILE_INTO, {path of a module in the source: seconds}.

@@ -40,7 +40,7 @@ Costs = dict[str, dict[str, dict[int, float]]]  # server -> thing, command -> mi
 class Thing:
     """What there are many of.
 
-    fill: the request that makes the thing {n}, or a command whose words behind the key are `each` for many things at a
+    fill: the request that makes the thing {n}, or a command that takes `each` behind its key for many things at a
     time. before: requests that are sent first. commands: each a line; {n} counts requests, {size} is how many things
     there are, {middle} half of that, {last} one less. A line with several requests, separated by `;`, is one command.
     """
@@ -77,7 +77,7 @@ GROWN: Final[dict[str, Thing]] = {
         "XAUTOCLAIM s g c:{middle} 0 0 COUNT 1 JUSTID", "linear: XPENDING s g",
     ), before=("XGROUP CREATE s g 0 MKSTREAM",), each="XADD s * f v"),
     CLIENTS: Thing(10_000, "", (
-        "PING", "SET key v", "INFO", "PUBLISH nobody hears", "XADD s * f v", "linear: CLIENT LIST",
+        "PING", "SET key v", "INFO", "PUBLISH channel text", "XADD s * f v", "linear: CLIENT LIST",
     )),
     "members of a set": Thing(1_000_000, "SADD k", (
         "once: SRANDMEMBER k", "SADD k new:{n}; SREM k new:{n}", "SISMEMBER k m:{middle}", "SCARD k", "SRANDMEMBER k",

@@ -1,4 +1,4 @@
-"""GEOADD, GEOPOS, GEODIST, GEOHASH: places as members of a sorted set whose scores are their positions.
+"""GEOADD, GEOPOS, GEODIST, GEOHASH: places as members of a sorted set with their positions as scores.
 
 Tests: transcripts keysizes; cases commands/test_geo; law against_redis/test_new_families_beside_redis; model
 storage/test_geohashes.
