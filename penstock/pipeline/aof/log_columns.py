@@ -7,6 +7,7 @@ the other, block by block.
 """
 
 from collections.abc import Container, Iterator
+from operator import itemgetter
 from typing import Any, Final
 
 import numpy
@@ -78,7 +79,7 @@ class LogColumns:
         wanted = numpy.array([name.upper() in names for name in known])
         rows = numpy.flatnonzero(wanted.take(numbers)).tolist() if wanted.any() else []
         places = [(row, 0, line) for row, line in self.annotations] + [(row, 1, b"") for row in rows]
-        for row, is_request, line in sorted(places):
+        for row, is_request, line in sorted(places, key=itemgetter(0, 1)):  # annotations in a row stay as they stand
             yield row, self._first_words(row) if is_request else [], line
 
     def _first_words(self, row: int) -> list[bytes]:

@@ -10,7 +10,7 @@ pytest.importorskip("pyspark")
 pytest.importorskip("pyarrow")
 
 import pyarrow
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from penstock.pipeline.aof import log_columns as log_columns_module
@@ -89,6 +89,7 @@ def rows(path: Path, size: int, schema: Any = SCHEMA) -> list[dict[str, Any]]:
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=150)
+@example([b"#TS:1795264425\r\n", b"#TS:1795264424\r\n", packed("XADD", "s", "1-1", "f", "v")], 0, 100, 0)
 @given(st.lists(UNITS, max_size=30), st.integers(0, 30), st.sampled_from([40, 100, 1 << 20]), st.sampled_from([0, 1]))
 def test_columns_are_what_the_strict_reader_finds(
     monkeypatch: pytest.MonkeyPatch,
