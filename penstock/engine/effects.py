@@ -141,16 +141,11 @@ class Effects:
             return
         self.units += 1
         parts = [MULTI] if further else []
-        self._add_to(parts, self._line_db, line)
-        for db_index, line in further:
-            self._add_to(parts, db_index, line)
+        for db_index, packed in [(self._line_db, line), *further]:
+            if db_index != self._database:
+                self._database = db_index
+                parts.append(pack((b"SELECT", b"%d" % db_index)))
+            parts.append(packed)
         if further:
             parts.append(EXEC)
         log.append(b"".join(parts))
-
-    def _add_to(self, parts: list[bytes], db_index: int, line: bytes) -> None:
-        """Add a line to a unit, and before it what leads to its database."""
-        if db_index != self._database:
-            self._database = db_index
-            parts.append(pack((b"SELECT", b"%d" % db_index)))
-        parts.append(line)

@@ -73,7 +73,7 @@ class RequestReader:
     @property
     def is_amid(self) -> bool:
         """Whether a request, or a part of one, has been fed and not taken."""
-        return self.pending > 0 or self._is_strict_amid()
+        return self.pending > 0 or (self._strict is not None and self._strict.is_amid)
 
     def _is_strict_amid(self) -> bool:
         """Whether the strict parser is inside a request."""

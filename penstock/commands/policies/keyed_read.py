@@ -78,7 +78,7 @@ def _hand_out(
             order.waiting.add(block.id_at(slot))
     if released:
         group_effects.log_released(ctx, target.key, group, released)
-    group_effects.log_position(ctx, target.key, group)
+    group_effects.log_position(ctx, target.key, target.stream, group)
     ctx.dirty += 1
     if no_ack:
         settling.read_without_ack(ctx, target.key, target.stream, passed.taken)

@@ -69,12 +69,10 @@ def log_claim(
         return
     head = _line_heads(ctx, key, group.name, owner).claim
     last_text = ids.text_of(group.last_ms, group.last_seq)
-    tail = reply.words(
-        [b"TIME", b"%d" % time_ms, b"RETRYCOUNT", b"%d" % count, b"FORCE", b"JUSTID", b"LASTID", last_text]
-    )
+    options = [b"TIME", b"%d" % time_ms, b"RETRYCOUNT", b"%d" % count, b"FORCE", b"JUSTID", b"LASTID", last_text]
     for at in range(0, len(texts), MOST_IDS):
         claimed = texts[at : at + MOST_IDS]
-        line = b"*%d\r\n%b%b%b" % (CLAIM_WORDS + len(claimed), head, reply.words(claimed), tail)
+        line = b"*%d\r\n%b%b" % (CLAIM_WORDS + len(claimed), head, reply.words(claimed + options))
         ctx.effects.add_packed(ctx.db_index, line)
 
 
@@ -177,12 +175,10 @@ def log_acknowledged(ctx: Context, key: bytes, group: bytes, dropped_ids: list[S
         ctx.log(b"XACK", key, group, *map(ids.text, dropped_ids[at : at + MOST_IDS]))
 
 
-def log_position(ctx: Context, key: bytes, group: Group) -> None:
+def log_position(ctx: Context, key: bytes, stream: Stream, group: Group) -> None:
     """The group's last-delivered id and entries-read."""
     if ctx.effects.log is None:
         return
-    stream = ctx.db.values.get(key)
-    assert isinstance(stream, Stream), "the group is of a stream that is there"
     if group.entries_read <= stream.entries_added:
         kept = ctx.session.line_heads
         if isinstance(kept, LineHeads) and kept.are_of(key, group.name):

@@ -146,8 +146,9 @@ class Blocking:
         value = self._keyspace.databases[db_index].values.get(key)
         has_policies = isinstance(value, Stream) and value.policies is not None
         count = 0
-        turns = [_first(readers) for readers in queue.plain.values()]
-        heapify(turns)
+        turns: list[tuple[int, BlockedRequest]] = []
+        for waiting in queue.plain.values():
+            heappush(turns, _first(waiting))
         specials = iter(list(queue.special))
         if queue.special:
             self._add_special(turns, queue, specials, place, now_us)

@@ -3,7 +3,7 @@
 from penstock.clock import Clock
 from penstock.config.settings import Settings
 from penstock.engine.clients import Clients
-from penstock.engine.state import CACHING_CHOSEN
+from penstock.engine.state import CACHING_CHOSEN, REPLIES_WITHHELD
 from penstock.engine.telemetry.slow_log import SlowLog
 from penstock.engine.telemetry.statistics import Statistics
 from penstock.engine.waiting.blocked_request import BlockedRequest
@@ -50,8 +50,10 @@ class Waiting:
         session.blocked = None
         if session.state & CACHING_CHOSEN and session.queue is None:
             session.choose_caching(False)
+        if session.state & REPLIES_WITHHELD:
+            answer = clients.as_client_wants(session, answer)
         outgoing = clients.outgoing
-        outgoing.insert(len(outgoing) if at is None else at, (session, clients.as_client_wants(session, answer)))
+        outgoing.insert(len(outgoing) if at is None else at, (session, answer))
 
     def note_waited(self, blocked: BlockedRequest, failure: bytes | None = None) -> None:
         """A blocked request ends without being run again: it counts as run, and took no time."""

@@ -250,7 +250,6 @@ class Connection(Link):
                 reader.put_back(left)
             if engine.clients.outgoing or not engine.only_data:
                 happened |= LOOKED_AROUND
-                self._count_replies()
                 self._look_around()
             if not reader.pending:
                 return happened | ALL_DONE

@@ -328,10 +328,12 @@ class AppendLog:
 
     def sync(self) -> None:
         """Sync all units written so far, now. OSError if that fails."""
-        sync = self.begin_sync()
-        if sync is not None:
-            sync.run()
-            self.end_sync(sync)
+        if self.file is not None and not self.writes_held and self.synced < self.written:
+            disk = self.directory.disk
+            disk.reach(SYNC)
+            self.file.sync()
+            disk.reach(SYNCED)
+            self.synced = self.written
 
     def hold(self) -> None:
         """Stop writing to these files.

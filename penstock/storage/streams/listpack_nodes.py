@@ -110,7 +110,7 @@ class Node:
         ms -= self.first_ms
         seq -= self.first_seq
         distance = 4 if 0 <= ms <= 127 and 0 <= seq <= 127 else integer_size(ms) + integer_size(seq)
-        if self._has_names_of(fields):
+        if fields[::2] == self._names:
             self.entries_size += self._same_fields_size + distance + size
             for at in range(1, len(fields), 2):
                 value = fields[at]
@@ -119,18 +119,6 @@ class Node:
         else:
             count = len(fields) // 2
             self.entries_size += 2 + integer_size(count) + texts_size(fields) + integer_size(2 * count + 4) + distance
-
-    def _has_names_of(self, fields: list[bytes]) -> bool:
-        """Whether an entry, given as fields and values in turn, has the first entry's field names. O(fields)."""
-        names = self._names
-        if len(fields) != 2 * len(names):
-            return False
-        at = 0
-        for name in names:
-            if fields[at] != name:
-                return False
-            at += 2
-        return True
 
     def add_run(self, ms: int, seq: int, run: "SameFieldEntries", start: int, stop: int, limits: StreamLimits) -> int:
         """Add as many of the entries [start, stop) of `run` as certainly fit; returns how many.

@@ -157,12 +157,16 @@ class Segment:
 
     # -- entries ----------------------------------------------------------------------------------------------------
 
-    def append(self, ms: int, seq: int, entry: bytes) -> None:
-        """Add one entry; its id must be above all others. The segment must not be sealed. Amortized O(1)."""
+    def append(self, ms: int, seq: int, entry: bytes) -> bool:
+        """Add one entry; its id must be above all others. The segment must not be sealed. Amortized O(1).
+
+        Returns whether it takes no more entries.
+        """
         append_both(self.ms, self.seq, ms, seq)
         self.parts.append(entry)
         self.size += len(entry)
         self.live += 1
+        return len(self.parts) >= MOST_SLOTS or self.size >= MOST_BYTES
 
     def append_run(self, ms: int, seq: int, entries: list[bytes], start: int, stop: int) -> int:
         """Append entries[start:stop], until the segment is full; returns how many were appended. O(entries appended).

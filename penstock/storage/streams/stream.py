@@ -109,15 +109,16 @@ class Stream:
         if not nodes or not nodes[-1].has_room(size, self.limits):
             nodes.append(Node(ms, seq))
         nodes[-1].add(ms, seq, fields, size)
-        segment = self._open_segment(ms, seq)
-        segment.append(ms, seq, entry)
+        segments = self.segments
+        segment = segments[-1] if segments and not segments[-1].sealed else self._new_segment(ms, seq)
+        is_full = segment.append(ms, seq, entry)
         self.length += 1
         self.last_ms, self.last_seq, self._last_id = ms, seq, NOT_JOINED
         self.entries_added += 1
         if self.rewound:
             for group in self.groups.values():
                 group.pel.revive(self.last_id, segment, len(segment) - 1)
-        if segment.is_full():
+        if is_full:
             self._seal(segment)
 
     def append_run(self, run: IdRun, entries: list[bytes], fields: SameFieldEntries, at: int) -> None:
@@ -134,8 +135,9 @@ class Stream:
         assert not self.rewound, "nothing is to be revived"
         stop = at + count
         add_to_nodes(self.nodes, ms, seq, fields, at, stop, self.limits)
+        segments = self.segments
         while at < stop:
-            segment = self._open_segment(ms, seq)
+            segment = segments[-1] if segments and not segments[-1].sealed else self._new_segment(ms, seq)
             taken = segment.append_run(ms, seq, entries, at, stop)
             at += taken
             seq += taken
@@ -160,13 +162,10 @@ class Stream:
             self.loaded_segments = min(self.loaded_segments, at + 1) - 1
             self.segments[self.loaded_segments].compress(limits.compressor)
 
-    def _open_segment(self, ms: int, seq: int) -> Segment:
-        """The segment for the next entry, which has this id, created if need be."""
-        segments = self.segments
-        if segments and not segments[-1].sealed:
-            return segments[-1]
+    def _new_segment(self, ms: int, seq: int) -> Segment:
+        """A segment, whose first entry will have this id."""
         segment = Segment()
-        segments.append(segment)
+        self.segments.append(segment)
         self.firsts.append(ms << 64 | seq)
         return segment
 
@@ -516,17 +515,14 @@ class Stream:
 
     def _counts_on(self, group: Group) -> bool:
         """Whether the group has read one more with each entry behind its last one: none of them was deleted."""
-        if group.entries_read < 0 or not self._has_read_first(group):
+        if group.entries_read < 0:
             return False
+        if self.segments:
+            head = self.segments[0]
+            slot = head.first_live()
+            if not group.has_reached(head.ms[slot], head.seq[slot]):
+                return False  # its last-delivered id is below `first_id`
         return not (self.has_tombstones() and group.last_id <= self.max_deleted_id)
-
-    def _has_read_first(self, group: Group) -> bool:
-        """Whether the group's last-delivered id is at least `first_id`."""
-        if not self.segments:
-            return True
-        head = self.segments[0]
-        slot = head.first_live()
-        return group.has_reached(head.ms[slot], head.seq[slot])
 
     def _step_over(self, group: Group, runs: list[SegmentRun]) -> None:
         """Step from one entry to the next, of those behind the group's last one."""

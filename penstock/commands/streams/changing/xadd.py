@@ -29,6 +29,7 @@ NO_ID: Final = -1  # instead of a half of an id: the server chooses it
 _HALF: Final = 2**64 - 1
 _ZERO: Final = 48  # digits
 _NINE: Final = 57
+STAR_BYTES: Final = len(b"$1\r\n*\r\n")
 _NO_TRIM: Final = TrimArguments()  # shared: not changed
 _NONE_REMOVED: Final[list[StreamId]] = []  # likewise
 
@@ -359,7 +360,7 @@ def _with_id(
     trim = add.trim
     if add.seq != NO_ID and not trim.approximate:
         return text
-    id_at = words_at - words_bytes(args[add.id_at : add.fields_at])
+    id_at = words_at - (STAR_BYTES if add.ms == NO_ID else words_bytes(args[add.id_at : add.fields_at]))
     if add.seq != NO_ID:  # as it was given
         id_reply = text[id_at:words_at]
     if not trim.approximate:

@@ -156,7 +156,7 @@ def xclaim(ctx: Context, args: list[bytes]) -> bytes:
     if claimed:
         _note_claimed(ctx, key, group, consumer, claimed)
     elif raises_last_id:  # what was dropped, or moved to the dead letters, does not show it
-        group_effects.log_position(ctx, key, group)
+        group_effects.log_position(ctx, key, stream, group)
     answer = _shown(ctx, claimed, options.just_ids)
     if stream.policies is not None:
         if claimed:

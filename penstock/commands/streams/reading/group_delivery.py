@@ -86,7 +86,7 @@ def hand_out(ctx: Context, target: ReadTarget, consumer: Consumer, runs: list[Se
         consumer.active_ms = ctx.now_ms
         if group.policy is not None:
             settling.delivered(ctx, target.key, target.stream, group, ctx.now_ms)
-    group_effects.log_position(ctx, target.key, group)
+    group_effects.log_position(ctx, target.key, target.stream, group)
     ctx.dirty += 1
     if no_ack and target.stream.policies is not None:
         settling.read_without_ack(ctx, target.key, target.stream, runs)
