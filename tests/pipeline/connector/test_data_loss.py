@@ -154,7 +154,7 @@ def test_a_query_that_does_not_end_counts_what_is_missing_once(
     fill(server, "s", *range(101, 201))
     stream.start_driver()
     stream.reader.refresh_states()
-    stream.reader._checked(cursor_of(stream.log[-1]))
+    stream.reader._checked(stream.reader._places_in(stream.log[-1]))
     act(server)
     stream.run_to_end()
     stream.run_to_end()

@@ -37,7 +37,7 @@ pause_s = time.sleep
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """Where a server is. Offsets are kept by `name`, which outlives an address."""
+    """Where a server is. `name` outlives an address; it is the address if none was given."""
 
     name: str
     host: str
@@ -46,6 +46,10 @@ class Endpoint:
     @property
     def address(self) -> str:
         return f"{self.host}:{self.port}"
+
+    @property
+    def has_name(self) -> bool:
+        return self.name != self.address
 
 
 @dataclass(frozen=True, slots=True)

@@ -51,7 +51,7 @@ class CursorReader(StreamReader):
             for name, keys in self.keys().items():
                 for key in keys:
                     places[name, key] = self._initial_place(name, key)
-            self._initial = cursor_json(places)
+            self._initial = self.names.write(cursor_json(places))
             self._seen = {stream: seen_in(state) for stream, state in self.states.items()}
         return self._initial
 
@@ -81,7 +81,7 @@ class CursorReader(StreamReader):
 
         Spark calls this only after everything up to `start` is complete; `commit` may come late or never.
         """
-        places = self._planned = cursor_of(start)
+        places = self._planned = self._places_in(start)
         is_new = self.count_missing(start)
         self._publish(places)
         if self._idle and not is_new and not self._wait(places) and now_s() - self._refreshed_s < LOOK_EVERY_S:
@@ -97,7 +97,10 @@ class CursorReader(StreamReader):
             self._idle = not self.available_now
             return start
         self._idle = False
-        return self.with_missing(found)
+        return self.with_missing(self.names.write(found))
+
+    def _places_in(self, offset: dict[str, Any]) -> dict[StreamOf, Position]:
+        return cursor_of(self.names.read(offset))
 
     def reportLatestOffset(self) -> dict[str, Any] | None:  # noqa: N802 - Spark's name
         """The ends of the streams when they were last looked at, and metrics, for the query's progress."""
@@ -105,7 +108,8 @@ class CursorReader(StreamReader):
         if not self.states and not missing[ENTRIES_MISSING]:
             return None
         ends = {stream: rate_limit.end_position(state) for stream, state in self.states.items()}
-        return cursor_json(ends) | {METRICS: source_metrics.behind(self._planned, self.states) | missing}
+        metrics = source_metrics.behind(self._planned, self.states) | missing
+        return self.names.write(cursor_json(ends)) | {METRICS: metrics}
 
     def _plan(self, places: dict[StreamOf, Position], limit: ReadLimit) -> dict[str, Any] | None:
         """The end of the next batch; None if there are no new entries, or fewer than minEntriesPerTrigger."""
@@ -126,7 +130,8 @@ class CursorReader(StreamReader):
         for stream in ahead:
             if granted[stream] or not weights[stream]:
                 ends[stream] = self._end(stream, begin, granted[stream], weights[stream], share)
-        is_first = cursor_json(places) == self._initial  # which is another one when batch 0 is run again
+        # The initial offset is another one when batch 0 is run again.
+        is_first = self.names.write(cursor_json(places)) == self._initial
         for stream, place in begin.items():
             is_same = stream in places and (place.id, place.added) == (places[stream].id, places[stream].added)
             if is_first or not is_same:
@@ -255,7 +260,7 @@ class CursorReader(StreamReader):
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[Task]:
         """The tasks of a batch. They depend on the two offsets and the options only, so that a rerun has the same."""
-        begin, ends = cursor_of(start), cursor_of(end)
+        begin, ends = self._places_in(start), self._places_in(end)
         ranges = []
         for stream in sorted(ends):
             until = ends[stream]

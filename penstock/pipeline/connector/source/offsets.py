@@ -1,5 +1,8 @@
 """Offsets as Spark keeps them in its checkpoint: JSON with sorted keys, because Spark compares offsets as text.
 
+Streams stand under the name of their server. A lone server without a name of its own has the name "": an address is not
+part of an offset, so that a server may move (`EndpointNames`; offsets written before have addresses as names).
+
 An offset of `groupMode=cursor` has, for each stream, the last id read, the number of entries added up to it (null if
 unknown), and the ids at which the batch that ends there is split into tasks. The splits are part of the offset because
 a batch that is run again must have the same tasks: the sink counts the rows that each task has written.
@@ -23,18 +26,69 @@ above).
      "runs": {"main": {"orders": [["5-0", "7-1", 41], ["ids", "3-0", "3-9"]]}}}
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
+from penstock.pipeline.connector.connection.client import Endpoint
 from penstock.pipeline.errors import PipelineError
 from penstock.storage.streams import ids
 from penstock.storage.streams.ids import StreamId
 
 VERSION: Final = 1
 IDS: Final = "ids"
+NO_NAME: Final = ""  # in offsets: the only server, which was given no name
+BY_ENDPOINT: Final = ("at", "last", "added", "since", "seen", "runs")  # members that have a member for each server
 
 StreamOf: TypeAlias = tuple[str, bytes]  # an endpoint's name, a key
+
+
+class EndpointNames:
+    """What the servers of a query are called in its offsets."""
+
+    def __init__(self, endpoints: Sequence[Endpoint]) -> None:
+        self._endpoints = endpoints
+        lone = len(endpoints) == 1 and not endpoints[0].has_name
+        self._in_offsets = {one.name: NO_NAME if lone else one.name for one in endpoints}
+
+    def write(self, offset: dict[str, Any]) -> dict[str, Any]:
+        """An offset with names of endpoints, with the names that offsets have."""
+        return _renamed(offset, lambda name: self._in_offsets.get(name, name))
+
+    def read(self, offset: dict[str, Any]) -> dict[str, Any]:
+        """An offset with the endpoints' names; PipelineError if it is not known which endpoint one of its names means.
+
+        Where there is one name and one endpoint, that is the one, whatever its name or address was.
+        """
+        names = {name for member in BY_ENDPOINT for name in offset.get(member, ())}
+        if len(names) == 1 and len(self._endpoints) == 1:
+            return _renamed(offset, lambda _: self._endpoints[0].name)
+        return _renamed(offset, self._known)
+
+    def _known(self, name: str) -> str:
+        """The name of the endpoint that offsets call so, or whose address they have."""
+        for endpoint in self._endpoints:
+            if name in (endpoint.name, endpoint.address):
+                return endpoint.name
+        known = ", ".join(endpoint.name for endpoint in self._endpoints)
+        if name == NO_NAME:
+            raise PipelineError(
+                f"the checkpoint was written with one server that had no name, and now there are several: {known}. "
+                "Give that server a name (name=host:port) while it is alone, and add the others after a batch"
+            )
+        raise PipelineError(
+            f"the checkpoint has streams of the server {name!r}, which is none of 'endpoints': {known}. If it has "
+            f"moved, keep its name: {name}=host:port"
+        )
+
+
+def _renamed(offset: dict[str, Any], name_of: Callable[[str], str]) -> dict[str, Any]:
+    renamed = {
+        member: {name_of(name): by_key for name, by_key in offset[member].items()}
+        for member in BY_ENDPOINT
+        if member in offset
+    }
+    return offset | renamed
 
 
 @dataclass(frozen=True, slots=True)

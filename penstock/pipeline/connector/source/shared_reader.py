@@ -91,7 +91,7 @@ class SharedReader(StreamReader):
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802 - Spark's name
         """The next deliveries, or `start` if there are none. Acknowledges `start`: its batch is complete."""
-        done = delivered_of(start)
+        done = delivered_of(self.names.read(start))
         self._name = done.consumer
         self._moved |= self.count_missing(start)
         self._acknowledge(done)
@@ -107,7 +107,7 @@ class SharedReader(StreamReader):
             return start
         self._moved = False
         self._idle = False
-        found = self.with_missing(delivered_json(self._offset(done, taken)))
+        found = self.with_missing(self.names.write(delivered_json(self._offset(done, taken))))
         self._reported = {**found, "runs": {}}
         return found
 
@@ -132,7 +132,7 @@ class SharedReader(StreamReader):
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[Task]:
         """The tasks of a batch, from its offset alone."""
         ranges = []
-        for (name, key), runs in delivered_of(end).runs.items():
+        for (name, key), runs in delivered_of(self.names.read(end)).runs.items():
             for run in runs:
                 ranges.append(IdRange(name, key, run.first - 1, run.last, max(run.count, 1), run.count, ids=run.ids))
         if not ranges:
@@ -387,9 +387,7 @@ class SharedReader(StreamReader):
         if done.number == self._acknowledged_up_to:
             return
         for (name, key), runs in done.runs.items():
-            client = self.connections.asking.get(name)
-            if client is None:
-                continue  # an endpoint that is no longer among the options
+            client = self.connections.asking[name]
             try:
                 acked = self._ids_of(client, (name, key), runs, done.number)
             except ReplyError:

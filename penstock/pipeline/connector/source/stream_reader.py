@@ -16,7 +16,7 @@ from penstock.pipeline.connector.connection.stream_info import StreamState, find
 from penstock.pipeline.connector.source import data_loss
 from penstock.pipeline.connector.source.data_loss import UNCOUNTED, Loss
 from penstock.pipeline.connector.source.id_ranges import IdRange, pack
-from penstock.pipeline.connector.source.offsets import StreamOf
+from penstock.pipeline.connector.source.offsets import EndpointNames, StreamOf
 from penstock.pipeline.connector.source.partition_reader import Task, TaskReader
 from penstock.pipeline.connector.source.source_metrics import ENTRIES_MISSING, MISSING_BY_CAUSE
 from penstock.pipeline.connector.source.source_options import Entries
@@ -38,6 +38,7 @@ class StreamReader(TaskReader, DataSourceStreamReader, SupportsTriggerAvailableN
     def _begin(self) -> None:
         """Set up the state that is not pickled."""
         self._opened: Connections | None = None
+        self.names = EndpointNames(self.options.servers.endpoints)
         self._keys: dict[str, list[bytes]] = {}
         self._discovered_s = 0.0
         self.states: dict[StreamOf, StreamState] = {}  # as of the last refresh
