@@ -29,6 +29,7 @@ from penstock.pipeline.connector.source.source_metrics import (
     MS_BEHIND,
     REDELIVERED,
     STREAMS,
+    STREAMS_MISSING,
 )
 
 if TYPE_CHECKING:
@@ -50,6 +51,7 @@ KNOWN: Final = {
     "rows_read_total": (COUNTER, "Rows read from the source."),
     "rows_written_total": (COUNTER, "Rows given to the sink."),
     "streams": (GAUGE, "Streams that the source reads."),
+    "streams_missing": (GAUGE, "Streams that the source names and that are not there."),
     "entries_behind": (GAUGE, "Entries after the end of the last batch; in a shared group those not delivered."),
     "seconds_behind": (GAUGE, "Between the last entry of the last batch and that of its stream, at most."),
     "entries_missing_total": (COUNTER, "Entries that could not be read, by cause; of the cause uncounted, at most."),
@@ -94,6 +96,7 @@ def of_progress(progress: Mapping[str, Any]) -> Iterator[Sample]:
         latest = _latest_offset(source.get("latestOffset"))
         for member, name, unit in (
             (STREAMS, "streams", 1),
+            (STREAMS_MISSING, "streams_missing", 1),
             (ENTRIES_BEHIND, "entries_behind", 1),
             (MS_BEHIND, "seconds_behind", 1000),
             (REDELIVERED, "redelivered_total", 1),

@@ -128,7 +128,7 @@ def test_a_source_tells_how_far_it_is_behind(server: redis.Redis, endpoint: str)
     finally:
         query.stop()
 
-    nothing = {"entriesMissing": 0, "entriesMissingByCause": {}}
+    nothing = {"streamsMissing": 0, "entriesMissing": 0, "entriesMissingByCause": {}}
     assert first["metrics"] == {"streams": 2, "entriesBehind": 7, "msBehind": 7000, **nothing}
     assert last["metrics"] == {"streams": 2, "entriesBehind": 0, "msBehind": 0, **nothing}
 
@@ -147,7 +147,7 @@ def test_a_member_of_a_group_tells_what_was_delivered_before(server: redis.Redis
     finally:
         query.stop()
 
-    nothing = {"entriesMissing": 0, "entriesMissingByCause": {}}
+    nothing = {"streamsMissing": 0, "entriesMissing": 0, "entriesMissingByCause": {}}
     assert told["metrics"] == {"streams": 1, "entriesBehind": 2, "redelivered": 3, **nothing}
     assert told["runs"] == {}
 

@@ -63,6 +63,8 @@ def test_a_new_query_begins_with_what_is_added_next(server: redis.Redis, query: 
         ({"startingId": "2"}, ["2-0", "2-5"]),
         ({"startingTimestamp": "2"}, ["2-0", "2-5"]),
         ({"startingTimestamp": "1970-01-01T00:00:00.002Z"}, ["2-0", "2-5"]),
+        ({"startingTimestamp": json.dumps({"s": "1970-01-01T00:00:00.002Z"})}, ["2-0", "2-5"]),
+        ({"startingTimestamp": json.dumps({"*": 2})}, ["2-0", "2-5"]),
         ({"startingId": json.dumps({"s": "2-1"})}, ["2-5"]),
     ],
 )

@@ -67,9 +67,9 @@ def test_more_partitions_are_wanted_than_the_default_allows() -> None:
 
 
 def test_the_end_of_a_batch_is_an_id_or_the_moment_before_a_time() -> None:
-    assert batch().end == ids.MAX
-    assert batch(endingId="5").end == ids.parse(b"5", ids.HALF)
-    assert batch(endingTimestamp="5").end == ids.parse(b"4", ids.HALF)
+    assert batch().end.at == ids.MAX
+    assert batch(endingId="5").end.at == ids.parse(b"5", ids.HALF)
+    assert batch(endingTimestamp="5").end.at == ids.parse(b"4", ids.HALF)
 
 
 @pytest.mark.parametrize(
@@ -87,6 +87,10 @@ def test_the_end_of_a_batch_is_an_id_or_the_moment_before_a_time() -> None:
         ({"startingId": "first"}, "earliest, latest, group or an id"),
         ({"startingId": "{"}, "no JSON"),
         ({"startingId": '{"s": "1-1", "t": "2-2"}'}, "names the stream 't', which is not among those of 'stream'"),
+        ({"startingTimestamp": '{"s": "soon"}'}, "ISO time"),
+        ({"endingTimestamp": '{"t": 7}'}, "'endingTimestamp' names the stream 't'"),
+        ({"endingId": '{"s": "x"}'}, "latest or an id"),
+        ({"endingId": "{"}, "no JSON"),
         ({"endingId": "x"}, "latest or an id"),
         ({"endingId": "1", "endingTimestamp": "1"}, "only one"),
         ({"groupMode": "both"}, "cursor, shared"),

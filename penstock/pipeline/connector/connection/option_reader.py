@@ -76,8 +76,10 @@ class OptionReader:
     def timestamp_ms(self, name: str) -> int | None:
         """Unix milliseconds, from those or an ISO 8601 time; a time without a zone is UTC."""
         word = self.text(name)
-        if word is None:
-            return None
+        return None if word is None else self.moment_ms(name, word)
+
+    def moment_ms(self, name: str, word: str) -> int:
+        """`timestamp_ms` of a word that is in the option's value."""
         if re.fullmatch(r"[0-9]{1,19}", word):
             return int(word)
         try:

@@ -7,6 +7,7 @@ from pyspark.sql.datasource import DataSourceReader
 
 from penstock.errors import ReplyError
 from penstock.pipeline.connector.connection.client import Client, mapping
+from penstock.pipeline.connector.connection.missing_streams import MissingStreams
 from penstock.pipeline.connector.connection.stream_info import StreamState, find_keys, refused, stream_states
 from penstock.pipeline.connector.source.data_loss import seen_in
 from penstock.pipeline.connector.source.id_ranges import IdRange, cut, how_many, pack
@@ -26,10 +27,12 @@ class BatchReader(TaskReader, DataSourceReader):
 
     def partitions(self) -> Sequence[Task]:
         sizing = self.options.sizing
+        self._present: set[bytes] = set()
         ranges = []
         for endpoint in self.options.servers.endpoints:
             with Client(endpoint, self.options.servers.access) as client:
                 ranges += self._ranges(client)
+        MissingStreams(self.options.keys, self.options.fail_on_missing).look(self._present)
         weight = sum(id_range.weight for id_range in ranges)
         tasks = how_many(weight, sizing.entries_per_partition, sizing.min_partitions, sizing.max_partitions)
         finer = []
@@ -46,11 +49,13 @@ class BatchReader(TaskReader, DataSourceReader):
     def _ranges(self, client: Client) -> list[IdRange]:
         """A range for every stream of a server that has entries between the bounds."""
         states = stream_states(client, self.wanted_keys(client))
+        self._present.update(states)
         ranges = []
         for key, state in states.items():
-            place = self.options.start.of(key.decode(errors="surrogateescape"))
+            name = key.decode(errors="surrogateescape")
+            place = self.options.start.of(name)
             after = max(place_after(client, key, state, place, self.options.group), self.after)
-            upto = min(state.last, self.options.end, self.upto)
+            upto = min(state.last, self.options.end.of(name), self.upto)
             if after >= upto or not state.length:
                 continue
             everything = after < state.first and upto == state.last

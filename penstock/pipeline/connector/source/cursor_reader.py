@@ -17,7 +17,7 @@ from penstock.pipeline.connector.source.data_loss import beginning, count_loss, 
 from penstock.pipeline.connector.source.id_ranges import IdRange, cut, how_many, shares
 from penstock.pipeline.connector.source.offsets import Position, Seen, StreamOf, cursor_json, cursor_of
 from penstock.pipeline.connector.source.partition_reader import Task
-from penstock.pipeline.connector.source.source_metrics import ENTRIES_MISSING, METRICS
+from penstock.pipeline.connector.source.source_metrics import ENTRIES_MISSING, METRICS, STREAMS_MISSING
 from penstock.pipeline.connector.source.source_options import EARLIEST, LATEST
 from penstock.pipeline.connector.source.stream_reader import StreamReader
 from penstock.storage.streams import ids
@@ -53,6 +53,7 @@ class CursorReader(StreamReader):
                     places[name, key] = self._initial_place(name, key)
             self._initial = self.names.write(cursor_json(places))
             self._seen = {stream: seen_in(state) for stream, state in self.states.items()}
+            self._look_for_missing()
         return self._initial
 
     def _initial_place(self, name: str, key: bytes) -> Position:
@@ -105,7 +106,7 @@ class CursorReader(StreamReader):
     def reportLatestOffset(self) -> dict[str, Any] | None:  # noqa: N802 - Spark's name
         """The ends of the streams when they were last looked at, and metrics, for the query's progress."""
         missing = self.missing()
-        if not self.states and not missing[ENTRIES_MISSING]:
+        if not self.states and not missing[ENTRIES_MISSING] and not missing[STREAMS_MISSING]:
             return None
         ends = {stream: rate_limit.end_position(state) for stream, state in self.states.items()}
         metrics = source_metrics.behind(self._planned, self.states) | missing
@@ -117,6 +118,7 @@ class CursorReader(StreamReader):
             self.refresh_states()
             self._refreshed_s = now_s()
         begin, moved = self._checked(places)
+        self._look_for_missing()
         weights = {stream: rate_limit.backlog(begin[stream], state) for stream, state in self.states.items()}
         ahead = [stream for stream in sorted(self.states) if self.states[stream].last > begin[stream].id]
         if not moved and (not ahead or self._too_few(sum(weights.values()))):
@@ -212,6 +214,9 @@ class CursorReader(StreamReader):
             return [stream for stream in gone if stream[1] in named]
         # A stream may be there, and the pattern of this run may be another.
         return [(name, key) for name, key in gone if not stream_states(asking[name], [key])]
+
+    def _look_for_missing(self) -> None:
+        self.missing_streams.look({key for _, key in self.states})
 
     def _too_few(self, entries: int) -> bool:
         """Whether to wait for more entries: fewer than minEntriesPerTrigger, and maxTriggerDelay has not passed."""

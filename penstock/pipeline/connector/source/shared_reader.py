@@ -43,6 +43,7 @@ MOST_A_KEY: Final = 10_000  # entries of a stream in one batch, where no option 
 ACKED_AT_ONCE: Final = 1_000
 PENDING_PAGE: Final = 1_000
 METRICS_EVERY_S: Final = 2.0
+JOIN_MISSING_S: Final = 1.0  # how often streams are looked for that are named and not there
 CLAIM_PAGES: Final = 10  # looked through in one trigger; the next one goes on from there
 FATAL: Final = 2**63 - 1  # the delivery count of an entry that XNACK has declared fatal (Redis 8.8)
 
@@ -416,13 +417,10 @@ class SharedReader(StreamReader):
     def _join_groups(self, done: Delivered) -> None:
         """Create the group in every stream that lacks it; look for new streams every `discoveryInterval`.
 
-        A stream that is named and missing is created, but only with one server: with several it is unknown which one
-        should have it.
+        A stream that is missing is not created, because its name may be mistyped.
         """
         if not self._first_join and now_s() < self._join_due_s:
             return
-        self._join_due_s = now_s() + self.options.keys.discovery_ms / 1000
-        makes = len(self.connections.asking) == 1 and self.options.keys.pattern is None
         for name, keys in self.keys().items():
             client = self.connections.asking[name]
             known = set(self._joined.get(name, ()))
@@ -430,10 +428,7 @@ class SharedReader(StreamReader):
             self._report_destroyed(client, [key for key in new if (name, key) in done.last], done)
             places = [self._group_start((name, key), done) for key in new]
             replies = client.pipeline(
-                [
-                    ["XGROUP", "CREATE", key, self.group, place, *(["MKSTREAM"] if makes else [])]
-                    for key, place in zip(new, places, strict=True)
-                ]
+                [["XGROUP", "CREATE", key, self.group, place] for key, place in zip(new, places, strict=True)]
             )
             joined = self._joined.setdefault(name, [])
             for key, reply in zip(new, replies, strict=True):
@@ -441,6 +436,9 @@ class SharedReader(StreamReader):
                     joined.append(key)
                 elif reply.text.startswith(b"WRONGTYPE"):
                     raise reply
+        self.missing_streams.look({key for keys in self._joined.values() for key in keys})
+        every_s = self.options.keys.discovery_ms / 1000
+        self._join_due_s = now_s() + (min(every_s, JOIN_MISSING_S) if self.missing_streams.count else every_s)
         self._first_join = False
 
     def _group_start(self, stream: StreamOf, done: Delivered) -> bytes:

@@ -13,6 +13,7 @@ from penstock.storage.streams.ids import StreamId
 
 METRICS: Final = "metrics"  # the member of the reported offset
 STREAMS: Final = "streams"
+STREAMS_MISSING: Final = "streamsMissing"  # streams that the query names and no server has, now
 ENTRIES_BEHIND: Final = "entriesBehind"
 MS_BEHIND: Final = "msBehind"
 ENTRIES_MISSING: Final = "entriesMissing"  # entries that could not be read, since the query began

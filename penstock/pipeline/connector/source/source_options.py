@@ -4,8 +4,9 @@
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Generic, TypeVar
 
 from penstock.pipeline.connector.connection.connection_options import Keys, Servers, read_keys, read_servers
 from penstock.pipeline.connector.connection.option_reader import NO, YES, OptionReader
@@ -16,8 +17,11 @@ from penstock.storage.streams import ids
 
 ALWAYS, CERTAIN, NEVER = "true", "certain", "false"  # the values of failOnDataLoss
 EARLIEST, LATEST, GROUP = "earliest", "latest", "group"
-EVERY_OTHER = "*"  # in the JSON of startingId: the streams that it does not name
+EVERY_OTHER = "*"  # in the JSON of startingId and its like: the streams that it does not name
 CURSOR, SHARED = "cursor", "shared"
+BOUNDS = ("startingId", "startingTimestamp", "endingId", "endingTimestamp")
+
+Value = TypeVar("Value")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,34 +49,55 @@ def read_sizing(reader: OptionReader, per_partition: int = 200_000, fetch: int =
 
 
 @dataclass(frozen=True, slots=True)
-class Start:
-    """Where a new query begins: `at` is EARLIEST, LATEST, GROUP or an id's text, and `by_key` overrules it."""
+class Bound(Generic[Value]):
+    """Where a query begins or ends: at `at`, except in the streams of `by_key`."""
 
-    at: str
-    by_key: tuple[tuple[str, str], ...] = ()
+    at: Value
+    by_key: tuple[tuple[str, Value], ...] = ()
 
-    def of(self, key: str) -> str:
+    def of(self, key: str) -> Value:
         return dict(self.by_key).get(key, self.at)
 
 
-def read_start(reader: OptionReader, default: str) -> Start:
-    """`startingId` or `startingTimestamp`. Ids are exclusive when they begin a range: see `after`."""
-    moment_ms = reader.timestamp_ms("startingTimestamp")
-    word = reader.text("startingId")
-    if word is not None and moment_ms is not None:
-        raise OptionError("give only one of the options 'startingId' and 'startingTimestamp'")
-    if moment_ms is not None:
-        return Start(f"{moment_ms}-0")
+def _read_bound(
+    reader: OptionReader,
+    default: Value,
+    by_id: str,
+    read_id: Callable[[str], Value],
+    by_time: str,
+    read_time: Callable[[int], Value],
+) -> Bound[Value]:
+    """A bound from one of two options, whose value is for all streams or JSON with a value for each."""
+    if reader.has(by_id) and reader.has(by_time):
+        raise OptionError(f"give only one of the options {by_id!r} and {by_time!r}")
+    name = by_time if reader.has(by_time) else by_id
+
+    def read(word: str) -> Value:
+        return read_id(word) if name == by_id else read_time(reader.moment_ms(name, word))
+
+    word = reader.text(name)
     if word is None:
-        return Start(default)
+        return Bound(default)
     if not word.lstrip().startswith("{"):
-        return Start(_place(reader, "startingId", word))
+        return Bound(read(word))
     try:
         by_key = json.loads(word)
     except ValueError:
-        raise reader.mistake("startingId", "is no JSON") from None
-    places = {key: _place(reader, "startingId", str(by_key[key])) for key in sorted(by_key)}
-    return Start(places.pop(EVERY_OTHER, default), tuple(places.items()))
+        raise reader.mistake(name, "is no JSON") from None
+    values = {key: read(str(by_key[key])) for key in sorted(by_key)}
+    return Bound(values.pop(EVERY_OTHER, default), tuple(values.items()))
+
+
+def read_start(reader: OptionReader, default: str) -> Bound[str]:
+    """`startingId` or `startingTimestamp`: EARLIEST, LATEST, GROUP or the text of the first id to be read."""
+    return _read_bound(
+        reader,
+        default,
+        "startingId",
+        lambda word: _place(reader, "startingId", word),
+        "startingTimestamp",
+        lambda moment_ms: f"{max(moment_ms, 0)}-0",
+    )
 
 
 def _place(reader: OptionReader, name: str, word: str) -> str:
@@ -91,13 +116,14 @@ class Entries:
     servers: Servers
     keys: Keys
     sizing: Sizing
-    start: Start
-    end: int  # an id, inclusive; ids.MAX: whatever there is
+    start: Bound[str]
+    end: Bound[int]  # an id, inclusive; ids.MAX: whatever there is
     max_per_trigger: int | None
     min_per_trigger: int | None
     max_delay_ms: int
     poll_ms: int
     on_loss: str  # ALWAYS, CERTAIN or NEVER: which losses end the query
+    fail_on_missing: bool  # the query ends if a stream that it names is not there
     group: str | None
     group_mode: str
     group_force: bool
@@ -129,6 +155,7 @@ def read_entries(options: Mapping[str, str], streaming: bool) -> Entries:
         max_delay_ms=reader.duration_ms("maxTriggerDelay", "15m"),
         poll_ms=reader.duration_ms("pollTimeout", "500ms"),
         on_loss=_read_on_loss(reader),
+        fail_on_missing=reader.flag("failOnMissingStream", False),
         group=reader.text("group"),
         group_mode=reader.choice("groupMode", CURSOR, (CURSOR, SHARED)),
         group_force=reader.flag("groupForce", False),
@@ -140,7 +167,7 @@ def read_entries(options: Mapping[str, str], streaming: bool) -> Entries:
         payload=read_payload(reader),
     )
     reader.end()
-    _check(found, streaming)
+    _check(found, reader, streaming)
     return found
 
 
@@ -151,16 +178,22 @@ def _read_on_loss(reader: OptionReader) -> str:
     return word if word == CERTAIN else ALWAYS if word in YES else NEVER
 
 
-def _read_end(reader: OptionReader, streaming: bool) -> int:
+def _read_end(reader: OptionReader, streaming: bool) -> Bound[int]:
     """`endingId` (inclusive, as XRANGE has it) or `endingTimestamp` (exclusive, so that hours do not overlap)."""
-    word, moment_ms = reader.text("endingId"), reader.timestamp_ms("endingTimestamp")
-    if streaming and (word or moment_ms is not None):
+    if streaming and (reader.has("endingId") or reader.has("endingTimestamp")):
         raise OptionError("a streaming query has no end: 'endingId' and 'endingTimestamp' are the batch source's")
-    if word is not None and moment_ms is not None:
-        raise OptionError("give only one of the options 'endingId' and 'endingTimestamp'")
-    if moment_ms is not None:
-        return (moment_ms << 64) - 1 if moment_ms else ids.ZERO
-    if word is None or word.lower() == LATEST:
+    return _read_bound(
+        reader,
+        ids.MAX,
+        "endingId",
+        lambda word: _last_id(reader, word),
+        "endingTimestamp",
+        lambda moment_ms: (moment_ms << 64) - 1 if moment_ms > 0 else ids.ZERO,
+    )
+
+
+def _last_id(reader: OptionReader, word: str) -> int:
+    if word.lower() == LATEST:
         return ids.MAX
     try:
         return ids.parse(word.encode(), ids.HALF)
@@ -168,13 +201,15 @@ def _read_end(reader: OptionReader, streaming: bool) -> int:
         raise reader.mistake("endingId", "is to be latest or an id (1700000000000-0)") from None
 
 
-def _check(found: Entries, streaming: bool) -> None:
+def _check(found: Entries, reader: OptionReader, streaming: bool) -> None:
     """What does not go together. After `end`: a mistyped name is the better explanation for what is missing."""
     if bool(found.keys.names) == (found.keys.pattern is not None):
         raise OptionError("give exactly one of the options 'stream' (keys) and 'streamPattern' (a glob for SCAN)")
-    stray = [key for key, _ in found.start.by_key if found.keys.pattern is None and key not in found.keys.names]
+    named = [key for key, _ in (*found.start.by_key, *found.end.by_key)]
+    stray = [key for key in named if found.keys.pattern is None and key not in found.keys.names]
     if stray:
-        raise OptionError(f"option 'startingId' names the stream {stray[0]!r}, which is not among those of 'stream'")
+        given = " or ".join(repr(name) for name in BOUNDS if reader.has(name))
+        raise OptionError(f"option {given} names the stream {stray[0]!r}, which is not among those of 'stream'")
     shared = found.group_mode == SHARED
     places = [found.start.at, *(place for _, place in found.start.by_key)]
     if found.group is None and (shared or found.consumer or GROUP in places):

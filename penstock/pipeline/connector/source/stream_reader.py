@@ -12,13 +12,14 @@ from penstock.errors import ReplyError
 from penstock.pipeline.connector import schemas
 from penstock.pipeline.connector.connection.client import Client, now_s
 from penstock.pipeline.connector.connection.connection_pool import Connections
+from penstock.pipeline.connector.connection.missing_streams import MissingStreams
 from penstock.pipeline.connector.connection.stream_info import StreamState, find_keys, stream_states
 from penstock.pipeline.connector.source import data_loss
 from penstock.pipeline.connector.source.data_loss import UNCOUNTED, Loss
 from penstock.pipeline.connector.source.id_ranges import IdRange, pack
 from penstock.pipeline.connector.source.offsets import EndpointNames, StreamOf
 from penstock.pipeline.connector.source.partition_reader import Task, TaskReader
-from penstock.pipeline.connector.source.source_metrics import ENTRIES_MISSING, MISSING_BY_CAUSE
+from penstock.pipeline.connector.source.source_metrics import ENTRIES_MISSING, MISSING_BY_CAUSE, STREAMS_MISSING
 from penstock.pipeline.connector.source.source_options import Entries
 from penstock.pipeline.errors import PipelineError
 
@@ -42,6 +43,7 @@ class StreamReader(TaskReader, DataSourceStreamReader, SupportsTriggerAvailableN
         self._keys: dict[str, list[bytes]] = {}
         self._discovered_s = 0.0
         self.states: dict[StreamOf, StreamState] = {}  # as of the last refresh
+        self.missing_streams = MissingStreams(self.options.keys, self.options.fail_on_missing)
         self._missing: Counter[str] = Counter()  # entries, by cause
         self._counts = False  # the counts of the offsets were taken over
         self._missed_by_tasks: dict[tuple[str, ...], int] = {}  # those that tasks of the newest batch missed, by range
@@ -127,10 +129,14 @@ class StreamReader(TaskReader, DataSourceStreamReader, SupportsTriggerAvailableN
         return offset | {MISSING: counted} if counted else offset
 
     def missing(self) -> dict[str, Any]:
-        """The metrics of what is missing, since the query began."""
+        """The metrics of what is missing: streams now, entries since the query began."""
         self._listen()
         counted = sum(missing for cause, missing in self._missing.items() if cause != UNCOUNTED)
-        return {ENTRIES_MISSING: counted, MISSING_BY_CAUSE: dict(sorted(self._missing.items()))}
+        return {
+            STREAMS_MISSING: self.missing_streams.count,
+            ENTRIES_MISSING: counted,
+            MISSING_BY_CAUSE: dict(sorted(self._missing.items())),
+        }
 
     def _listen(self) -> None:
         """Count what tasks have published. A range that is read again may miss more, and counts once."""
