@@ -117,9 +117,9 @@ class Settings:
                 raise _refusal(name, "can't set immutable config")
             if row.protected and not protected_too:
                 raise _refusal(name, "can't set protected config")
-            if name.lower() in seen:
+            if row.name in seen:  # also by an alias, as in Redis 8.10
                 raise _refusal(name, "duplicate parameter")
-            seen.add(name.lower())
+            seen.add(row.name)
             rows.append(row)
         before = dict(self._values)
         for row, (name, value) in zip(rows, pairs, strict=True):

@@ -77,7 +77,7 @@ def _may_compare(options: Options, option: bytes) -> bool:
 
 
 def _read_set(ctx: Context, args: list[bytes]) -> Options:
-    """Read SET's options, in any order; after a comparison NX or XX may follow, but not the reverse (Redis 8.6.3)."""
+    """Read SET's options, in any order. NX or XX beside a comparison is refused, as by Redis 8.10; 8.6.3 takes some."""
     options = Options()
     at = 3
     while at < len(args):
@@ -88,7 +88,7 @@ def _read_set(ctx: Context, args: list[bytes]) -> Options:
         if option in EXPIRATIONS:
             if options.keeps or not _read_expiration(options, args, at):
                 raise refusals.syntax()
-        elif option in (b"NX", b"XX") and options.existence in (b"", option):
+        elif option in (b"NX", b"XX") and options.existence in (b"", option) and not options.comparison:
             options.existence = option
         elif option == b"GET":
             options.gets = True
@@ -166,16 +166,14 @@ def set_(ctx: Context, args: list[bytes]) -> bytes:
 
 
 def _may_set(ctx: Context, key: bytes, options: Options) -> bool:
-    """Whether the conditions hold: first NX or XX, then the comparison."""
+    """Whether the condition holds: NX, XX or a comparison."""
     if not options.existence and not options.comparison:
         return True
     value = ctx.value(key)
+    if options.existence:
+        return (value is None) is (options.existence == b"NX")
     if value is None:
-        return options.existence != b"XX" and options.comparison not in (b"IFEQ", b"IFDEQ")
-    if options.existence == b"NX":
-        return False
-    if not options.comparison:
-        return True
+        return options.comparison in (b"IFNE", b"IFDNE")
     text = text_of(value)
     if text is None:
         raise refusals.wrong_type()
