@@ -137,6 +137,7 @@ class Server:
             cast(Callable[[], asyncio.Protocol], partial(Connection, turn)),
             cast(Callable[[], asyncio.Protocol], partial(Connection, turn, True)),
         )
+        server_log.notice("Server initialized")
         for address in doors.addresses:
             server_log.notice(f"Listening on {address}")
         gc.freeze()  # so far nothing is garbage; what is loaded is looked through without it
@@ -160,6 +161,7 @@ class Server:
                 server_log.notice(f"Ready to accept connections {kind}")
             notify_ready(settings.text("supervised"), os.environ, server_log.warning)
         await self._over.wait()
+        server_log.notice("User requested shutdown...")
         notify_end(settings.text("supervised"), os.environ)
         doors.close()
         cron.stop()
@@ -171,13 +173,15 @@ class Server:
         await farewell(turn)
         if pidfile is not None:
             pidfile.unlink(missing_ok=True)
-        server_log.notice("Bye" if is_safe else "The log could not be written: the last changes may be lost")
+        if not is_safe:
+            server_log.warning("The log could not be written: the last changes may be lost")
+        server_log.warning("Redis is now ready to exit, bye bye...")
         return CLEAN if is_safe else FAILED
 
     def _log_beginning(self) -> None:
         """The first lines of the log: what this server is, and what is unsafe about its users."""
         self._journal.notice(
-            f"Penstock {PENSTOCK_VERSION} speaks as Redis {REDIS_VERSION}, pid {os.getpid()},"
+            f"Penstock {PENSTOCK_VERSION} speaks as Redis {REDIS_VERSION}, pid={os.getpid()},"
             f" Python {sys.version.split()[0]}, {self._engine.telemetry.identity.event_loop}, {BUILD} build"
         )
         warning = self._engine.access.warning()
@@ -238,7 +242,7 @@ class Server:
         options = self._settings.text(f"shutdown-on-{number.name.lower()}").split()
         if not self._engine.persistence.may_end("force" in options):
             return
-        self._journal.notice(f"{number.name}: ending")
+        self._journal.notice(f"Received {number.name} scheduling shutdown...")
         if not self._save_at_end(options) and "force" not in options:
             self._journal.warning(f"{number.name}: the RDB file cannot be saved, so the server goes on")
             return

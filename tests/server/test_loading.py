@@ -136,7 +136,8 @@ def test_everything_is_there_afterwards(loading: Loading) -> None:
     assert loading.client("DBSIZE") == len(LINES)
     assert loading.client("PING") == b"PONG"
     assert b"loading_total_bytes" not in loading.info()
-    assert loading.said[-1].startswith(f"Loaded {len(LINES)} keys from {len(LINES)} requests of the log")
+    assert loading.said[-1].startswith("DB loaded from append only file: ")
+    assert loading.said[-1].endswith(f", {len(LINES)} keys from {len(LINES)} requests of the log")
 
 
 def test_requests_in_between_do_not_disturb_the_loading(loading: Loading) -> None:

@@ -202,7 +202,7 @@ def test_a_signal_ends_the_server_in_good_order(number: Signals) -> None:
         os.kill(process.pid, number)
 
         assert process.wait() == 0
-        assert process.lines[-1].endswith("* Bye")
+        assert process.lines[-1].endswith("# Redis is now ready to exit, bye bye...")
 
 
 def test_blocked_readers_do_not_keep_a_server_from_ending() -> None:

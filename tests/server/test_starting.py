@@ -77,7 +77,8 @@ def test_a_snapshot_without_a_log_is_loaded(tmp_path: Path, appendonly: str) -> 
     with running_server("--appendonly", appendonly, dir=tmp_path) as server:
         assert redis.Redis(port=server.port).get("kept") == b"1"
 
-    assert "Loaded 1 keys from an RDB file in" in server.said
+    assert "DB loaded from disk: " in server.said
+    assert ", 1 keys from an RDB file" in server.said
 
 
 def test_a_log_begins_with_the_snapshot_and_goes_on_without_it(tmp_path: Path) -> None:

@@ -35,6 +35,7 @@ class ServerProcess:
         self.port = 0
         self.lines: list[str] = []
         self._ready = threading.Event()
+        self._heard = threading.Condition()
         self._process = subprocess.Popen(
             [*wrapper, sys.executable, *program(environment), "--port", "0", "--dir", str(directory), *flags],
             cwd=Path(__file__).parents[2],
@@ -50,7 +51,9 @@ class ServerProcess:
     def _read(self) -> None:
         assert self._process.stdout is not None
         for line in self._process.stdout:
-            self.lines.append(line.rstrip("\n"))
+            with self._heard:
+                self.lines.append(line.rstrip("\n"))
+                self._heard.notify_all()
             found = LISTENING.search(self.lines[-1])
             if found:
                 self.port = int(found[1])
@@ -61,6 +64,11 @@ class ServerProcess:
     def wait_until_ready(self, seconds: float = START_S) -> None:
         assert self._ready.wait(seconds), "the server does not start:\n" + self.said
         assert self._process.poll() is None and READY in self.said, "the server ended:\n" + self.said
+
+    def wait_until_said(self, text: str, seconds: float = START_S) -> None:
+        """Return once a line of the log has the text."""
+        with self._heard:
+            assert self._heard.wait_for(lambda: text in self.said, seconds), f"{text!r} is not in:\n{self.said}"
 
     @property
     def pid(self) -> int:

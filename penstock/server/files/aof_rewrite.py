@@ -138,7 +138,7 @@ class AofRewrite:
             self.process.start(log.directory.path, log_writer.now_ms())
             state.forks += 1
             state.fork_us = engine.clock.monotonic_us() - began_us
-            self._report(f"Rewriting the log: process {self.process.pid} writes a new base file.")
+            self._report(f"Background append only file rewriting started by pid {self.process.pid}")
         except (OSError, UsageError) as failure:
             self._end(str(failure), 0)
 
@@ -190,8 +190,8 @@ class AofRewrite:
             assert log is not None, "a base was written for a log"
             spent_s = (log_writer.passed_ms() - self._tried_ms) / 1000
             self._report(
-                f"The log has been rewritten in {spent_s:.1f} seconds: its base has {log.base_size} bytes;"
-                f" {copied / 1048576:.1f} MiB of memory were copied meanwhile."
+                f"Background AOF rewrite finished successfully in {spent_s:.1f} seconds: the base has {log.base_size}"
+                f" bytes, {copied / 1048576:.1f} MiB of memory were copied meanwhile."
             )
             if log is log_writer.log and was_held and not log.writes_held:
                 log_writer.begins_again(log)

@@ -15,6 +15,8 @@ from penstock.storage.aof.disk import Disk
 from penstock.storage.aof.log_directory import LogDirectory
 
 PROGRESS_EVERY_MS: Final = 2000  # between log lines about a long load
+LOG: Final = "append only file"  # as Redis's log calls them: programs that start servers wait for the line
+SNAPSHOT: Final = "disk"
 
 
 def opened(settings: Settings, disk: Disk) -> AppendLog:
@@ -34,13 +36,13 @@ def read_into(engine: Engine, log: AppendLog, report: Callable[[str], None]) -> 
     settings, directory = engine.settings, log.directory
     replay = Replay(engine.server, report)
     if directory.finds_snapshot():
-        yield from _with_reports(engine, replay, _snapshot(replay, directory.disk, directory.snapshot_path))
+        yield from _with_reports(engine, replay, SNAPSHOT, _snapshot(replay, directory.disk, directory.snapshot_path))
         report(f"There is no log yet: it begins with a copy of {directory.snapshot_path}, which is not read again.")
         for _ in directory.adopt_snapshot():
             yield engine.persistence.loading_done, engine.persistence.loading_total
         return
     mends, most = settings.yes("aof-load-truncated"), settings.number("aof-load-corrupt-tail-max-size")
-    yield from _with_reports(engine, replay, load(replay, log, mends, most))
+    yield from _with_reports(engine, replay, LOG, load(replay, log, mends, most))
     if not engine.persistence.keys_loaded and directory.snapshot and directory.disk.exists(directory.snapshot_path):
         report(f"Warning: {directory.snapshot_path} is not read, because there is a log. The log holds no keys.")
 
@@ -50,7 +52,7 @@ def read_snapshot(engine: Engine, disk: Disk, report: Callable[[str], None]) -> 
     folder, name = engine.settings.text("dir"), engine.settings.text("dbfilename")
     if name and disk.exists(f"{folder}/{name}"):
         replay = Replay(engine.server, report)
-        yield from _with_reports(engine, replay, _snapshot(replay, disk, f"{folder}/{name}"))
+        yield from _with_reports(engine, replay, SNAPSHOT, _snapshot(replay, disk, f"{folder}/{name}"))
 
 
 def _snapshot(replay: Replay, disk: Disk, path: str) -> Iterator[tuple[int, int]]:
@@ -59,8 +61,10 @@ def _snapshot(replay: Replay, disk: Disk, path: str) -> Iterator[tuple[int, int]
         yield done, size
 
 
-def _with_reports(engine: Engine, replay: Replay, loading: Iterator[tuple[int, int]]) -> Iterator[tuple[int, int]]:
-    """The same steps, with their progress in INFO and in the log."""
+def _with_reports(
+    engine: Engine, replay: Replay, place: str, loading: Iterator[tuple[int, int]]
+) -> Iterator[tuple[int, int]]:
+    """The same steps, with their progress in INFO and in the log. place: LOG or SNAPSHOT."""
     state, clock, report = engine.persistence, engine.clock, replay.report
     began_ms = reported_ms = clock.monotonic_us() // 1000
     state.loading_started_s = clock.now_us() // 1_000_000
@@ -83,7 +87,7 @@ def _with_reports(engine: Engine, replay: Replay, loading: Iterator[tuple[int, i
     if asleep := policy_notes.sleeping(engine.server):
         report(asleep)
     spent_s = (clock.monotonic_us() // 1000 - began_ms) / 1000
-    report(f"Loaded {state.keys_loaded} keys from {source_of(replay)} in {spent_s:.3f} seconds.")
+    report(f"DB loaded from {place}: {spent_s:.3f} seconds, {state.keys_loaded} keys from {source_of(replay)}")
 
 
 def source_of(replay: Replay) -> str:

@@ -173,7 +173,8 @@ class Snapshots:
             self._report(f"The RDB file could not be saved: {problem}.")
         else:
             size = self._disk.size(self._path)
-            self._report(f"Saved {self._path} in {state.seconds_since_begin()} seconds: {size} bytes.")
+            how = "Background saving terminated with success" if in_background else "DB saved on disk"
+            self._report(f"{how}: {self._path}, {size} bytes in {state.seconds_since_begin()} seconds")
             note = rdb_saving.note_of(self._disk.read(self._path, 0, HEADER_BYTES), self._settings)
             if note:
                 self._report(note)
@@ -201,7 +202,7 @@ class Snapshots:
             self._ended(str(failure), in_background=True)
             return str(failure)
         self._engine.persistence.forks += 1
-        self._report(f"Saving the RDB file: process {self.child.pid} writes it.")
+        self._report(f"Background saving started by pid {self.child.pid}")
         return ""
 
     def look_after(self) -> None:
