@@ -12,18 +12,20 @@ class Conditions:
     """The bits of a server, and what sets them.
 
     pauses_all, postponed: CLIENT PAUSE holds back all requests, or those that may write; what it has held back.
-    active_expiry: ticks remove what has expired (DEBUG SET-ACTIVE-EXPIRE). loaded_ms: when loading ended; 0: never.
+    active_expiry: ticks remove what has expired (DEBUG SET-ACTIVE-EXPIRE). cron_is_paused: nothing is done that is done
+    ten times a second (DEBUG PAUSE-CRON). loaded_ms: when loading ended; 0: never.
     """
 
     __slots__ = (
-        "_clock", "_holds_writes", "_loading", "_paused_until_ms", "_trouble", "active_expiry", "bits", "loaded_ms",
-        "pauses_all", "postponed",
+        "_clock", "_holds_writes", "_loading", "_paused_until_ms", "_trouble", "active_expiry", "bits",
+        "cron_is_paused", "loaded_ms", "pauses_all", "postponed",
     )  # fmt: skip
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self.bits = 0
         self.active_expiry = True
+        self.cron_is_paused = False
         self.loaded_ms = 0
         self.pauses_all = False
         self.postponed: list[BlockedRequest] = []

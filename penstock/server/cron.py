@@ -32,6 +32,8 @@ class Cron:
     def _run(self) -> None:
         self.start()  # first: an exception below must not stop the cron
         turn = self._turn
+        if turn.engine.conditions.cron_is_paused:
+            return
         self._period += 1
         turn.tick()
         turn.look_after_log()

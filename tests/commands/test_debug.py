@@ -155,3 +155,46 @@ def names(stats: bytes) -> list[bytes]:
 def test_the_doctor_and_the_allocator_have_something_to_say(dialogue: Dialogue) -> None:
     assert isinstance(dialogue("MEMORY DOCTOR"), bytes)
     assert b"blocks in use" in dialogue.raw("MEMORY MALLOC-STATS")
+
+
+def test_a_paused_cron_leaves_what_has_expired(debugger: Dialogue) -> None:
+    debugger("DEBUG PAUSE-CRON 1", "SET k v PX 1")
+    debugger("DEBUG SLEEP 1")
+    debugger.engine.tick()
+    while_paused = debugger("DBSIZE")
+    debugger("DEBUG PAUSE-CRON 0")
+    debugger.engine.tick()
+
+    assert (while_paused, debugger("DBSIZE")) == (1, 0)
+
+
+REFUSED_IN_SCRIPTS = "ERR This Redis command is not allowed from script"
+
+
+def test_scripts_may_be_let_call_commands_about_the_server(debugger: Dialogue) -> None:
+    pytest.importorskip("lupa")
+    call = [b"EVAL", b"return redis.call('CONFIG', 'SET', 'maxmemory', '5000000')", b"0"]
+    before = debugger.words(*call)
+    debugger("DEBUG SET-DISABLE-DENY-SCRIPTS 1")
+    meanwhile = debugger.words(*call)
+    debugger("DEBUG SET-DISABLE-DENY-SCRIPTS 0")
+
+    assert REFUSED_IN_SCRIPTS.encode() in before
+    assert (meanwhile, debugger("CONFIG GET maxmemory")) == (b"+OK\r\n", [b"maxmemory", b"5000000"])
+    assert debugger.words(*call) == before
+
+
+@pytest.mark.parametrize("command", ["MULTI", "SUBSCRIBE c", "EVAL return(1) 0", "CLIENT REPLY OFF", "AUTH x"])
+def test_no_script_changes_what_its_session_is(debugger: Dialogue, command: str) -> None:
+    pytest.importorskip("lupa")
+    words = ", ".join(f"'{word}'" for word in command.split())
+    debugger("DEBUG SET-DISABLE-DENY-SCRIPTS 1")
+
+    assert REFUSED_IN_SCRIPTS.encode() in debugger.words(b"EVAL", f"return redis.call({words})".encode(), b"0")
+
+
+def test_a_log_that_is_not_there_is_not_loaded_and_nothing_is_lost(debugger: Dialogue) -> None:
+    debugger("SET k v")
+
+    assert str(debugger("DEBUG LOADAOF")) == "ERR Error trying to load the AOF files, check server logs."
+    assert debugger("GET k") == b"v"

@@ -78,6 +78,16 @@ def _set_active_expire(ctx: Context, args: list[bytes]) -> bytes:
     return reply.OK
 
 
+def _pause_cron(ctx: Context, args: list[bytes]) -> bytes:
+    ctx.conditions.cron_is_paused = _c_integer(args[2]) != 0
+    return reply.OK
+
+
+def _set_disable_deny_scripts(ctx: Context, args: list[bytes]) -> bytes:
+    ctx.server.scripts.calls.allows_noscript = _c_integer(args[2]) != 0
+    return reply.OK
+
+
 def _c_integer(word: bytes) -> int:
     number = re.match(rb"\s*[+-]?\d+", word)
     return int(number[0]) if number else 0
@@ -289,8 +299,10 @@ HELP: Final = (
         "file unless NOSAVE, empty the keyspace unless NOFLUSH, load the file; its\n"
         "keys replace others with MERGE.",
     ),
+    ("PAUSE-CRON <0|1>", "Stop what is done ten times a second, or go on with it."),
     ("SDSLEN <key>", "Return the lengths of a key and its string."),
     ("SET-ACTIVE-EXPIRE <0|1>", "Switch the removal of expired keys in the background off or on."),
+    ("SET-DISABLE-DENY-SCRIPTS <0|1>", "Let scripts call commands about the server, or refuse them again."),
     ("SLEEP <seconds>", "Stop the server for this time."),
 )
 
@@ -319,7 +331,7 @@ SUBCOMMANDS: Final[dict[bytes, tuple[int, int, Subcommand]]] = {  # by name: min
     b"LOADAOF": (0, 0, _loadaof),
     b"LOG": (1, 1, _ok),
     b"OBJECT": (1, 1, _object),
-    b"PAUSE-CRON": (1, 1, _ok),
+    b"PAUSE-CRON": (1, 1, _pause_cron),
     b"POPULATE": (1, 3, _populate),
     b"PROTOCOL": (1, 1, _protocol),
     b"QUICKLIST": (1, 2, _quicklist),
@@ -329,7 +341,7 @@ SUBCOMMANDS: Final[dict[bytes, tuple[int, int, Subcommand]]] = {  # by name: min
     b"REPLYBUFFER": (2, 2, _replybuffer),
     b"SDSLEN": (1, 1, _sdslen),
     b"SET-ACTIVE-EXPIRE": (1, 1, _set_active_expire),
-    b"SET-DISABLE-DENY-SCRIPTS": (1, 1, _ok),
+    b"SET-DISABLE-DENY-SCRIPTS": (1, 1, _set_disable_deny_scripts),
     b"SET-SKIP-CHECKSUM-VALIDATION": (1, 1, _ok),
     b"SLEEP": (1, 1, _sleep),
     b"STRUCTSIZE": (0, 0, _structsize),

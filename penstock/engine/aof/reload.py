@@ -60,9 +60,7 @@ def _take_up_forms(db: Database, keys: list[bytes], limits: SetLimits) -> None:
 
 
 def reload_from_log(server: ServerState) -> None:
-    """DEBUG LOADAOF: what a restart would find; without a log the same as `reload`."""
+    """DEBUG LOADAOF: what a restart would find. Without a log it is refused, and nothing changes (Redis empties all)."""
     state = server.persistence
-    if state.load_log is None or state.log is None:
-        reload(server, server.context.now_ms)
-    elif state.load_log():
-        raise ReplyError(b"ERR Error trying to load the AOF files, check server logs")
+    if state.load_log is None or state.log is None or state.load_log():
+        raise ReplyError(b"ERR Error trying to load the AOF files, check server logs.")

@@ -105,6 +105,7 @@ class Machine:
         self._runtime = runtime
         self._changes: list[Change] = []  # of the text that is compiled or loaded
         self._used = runtime.get_memory_used
+        self._first_words: tuple[object, ...] = ()
         chance = lua_numbers.Chance()
         major, minor, patch = map(int, version.split("."))
         functions: dict[bytes, Callable[..., object]] = {
@@ -134,6 +135,7 @@ class Machine:
         host: dict[bytes, object] = {name: self._answering(function) for name, function in functions.items()}
         host |= {
             b"call": self._requested,
+            b"first_words": self._keep_first_words,
             b"allowed": self._allowed,
             b"decode": runtime.execute(b"return require('string.buffer').decode"),
             b"null": runtime.execute(NULL),
@@ -203,7 +205,13 @@ class Machine:
         server = self._server
         if not server.in_place and self._used() > SOFT_LIMIT:  # in place nothing large is made
             return lua_values.handed(NO_ROOM)
+        if self._first_words:
+            words, self._first_words = self._first_words + words, ()
         return self._replied(words)
+
+    def _keep_first_words(self, *words: object) -> None:
+        """Of the next request, which has more words than one call of ours takes."""
+        self._first_words = words
 
     def _replied(self, words: tuple[object, ...]) -> bytes | int:
         server = self._server

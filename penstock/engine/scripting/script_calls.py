@@ -26,6 +26,7 @@ STALE: Final = b"ERR Can not execute the command on a stale replica"
 READ_ONLY: Final = b"ERR Write commands are not allowed from read-only scripts."
 KILLED: Final = b"ERR Script killed by user with SCRIPT KILL..."
 LOAD_TIMEOUT: Final = b"ERR FUNCTION LOAD timeout"
+SERVER: Final = "server"  # a group of commands: they change no session
 DENIED: Final = b"denied"
 LONGEST_IN_PLACE_US: Final = 10_000  # the steps of a request are not counted
 
@@ -112,6 +113,7 @@ class Calls:
         self.killed = False
         self.wrote = False
         self.may_exceed = False  # maxmemory: the script has the flag allow-oom
+        self.allows_noscript = False  # DEBUG SET-DISABLE-DENY-SCRIPTS: commands about the server, too
         self.is_stale = False  # the server is a replica that has lost its master
         self._stop_text = KILLED
         self.stop_at_us = 0  # monotonic: when a script that cannot be killed is stopped; 0: never
@@ -190,7 +192,7 @@ class Calls:
         requests = self._requests
         if row.is_container or not row.fits(len(request)):
             return WRONG_COUNT
-        if "noscript" in row.flags:
+        if "noscript" in row.flags and not (self.allows_noscript and row.group == SERVER and not row.no_multi):
             return NOT_ALLOWED
         if self.is_stale and "stale" not in row.flags:
             return STALE

@@ -7,7 +7,7 @@ local error, select, type = error, select, type
 local raw_pcall, raw_xpcall, collect, clock, byte, sub = pcall, xpcall, collectgarbage, os.clock, string.byte, string.sub
 local create, raw_resume, raw_yield, status, running = coroutine.create, coroutine.resume, coroutine.yield,
     coroutine.status, coroutine.running
-local sethook, getinfo, gsub = debug.sethook, debug.getinfo, string.gsub
+local sethook, getinfo, gsub, floor, unpack = debug.sethook, debug.getinfo, string.gsub, math.floor, unpack
 local call, killed, widen, narrow = host.call, host.killed, host.widen, host.narrow
 local decode, null, soft_limit = host.decode, host.null, host.soft_limit / 1024
 
@@ -17,6 +17,8 @@ local HOOK_EVERY, HOOK_SOON = 1000, 10 -- instructions; soon: where these take l
 local ASK_EVERY = 0.005 -- seconds of processor time between two looks at what the host wants
 local SLOW = 0.02 -- seconds that HOOK_EVERY instructions take where each of them does much
 local DEEPEST, DEEPEST_THREAD = 200, 201 -- levels of C calls, as in Lua 5.1; the script itself is at 2
+
+local MOST_AT_ONCE = 4000 -- words: with 7996 and more no room is left on the stack for what lupa adds
 
 local guard = {}
 local depth, base = 2, 0 -- levels of C calls now, and where the running coroutine began
@@ -208,10 +210,20 @@ local function taken(found)
     return {err = rest, ignore_error_stats_update = not WORDS_REFUSED[rest] or nil}, true
 end
 
+-- What the host answers to a request of more words than a call of the host takes: the first half is handed over before.
+local function in_halves(count, ...)
+    local words, half = {...}, floor(count / 2)
+    host.first_words(unpack(words, 1, half))
+    return call(unpack(words, half + 1, count))
+end
+
 -- What the host answers to a request. In place it is asked by a yield, which takes half as long as a call, but for one
 -- word alone, which would be a script's reply. (No metatable of a script is in place: what calls this can yield.)
 local function answered(...)
-    local _, second = ...
+    local _, second, _, _, _, sixth = ...
+    if sixth ~= nil and select("#", ...) > MOST_AT_ONCE then
+        return in_halves(select("#", ...), ...)
+    end
     if in_place and second ~= nil then
         return raw_yield(...)
     end

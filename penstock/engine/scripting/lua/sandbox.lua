@@ -510,7 +510,7 @@ function interface.load(code, found)
     if not chunk then
         return "ERR Error compiling function: " .. problem
     end
-    local registered = {}
+    local registered, loads = {}, true
     local function refuse_function(text)
         error({err = "ERR " .. text}, 0)
     end
@@ -521,6 +521,9 @@ function interface.load(code, found)
         local count = select("#", ...)
         local name, body, description, flags = nil, nil, "", {}
         local described = false
+        if not loads then -- a script has kept it
+            refuse_function("redis.register_function can only be called on FUNCTION LOAD command")
+        end
         if count < 1 or count > 2 then
             refuse_function("wrong number of arguments to redis.register_function")
         end
@@ -609,6 +612,7 @@ function interface.load(code, found)
         done, trouble = false, done
     end
     usual_meta.__index = for_functions
+    loads = false
     if done then
         return nil
     end
