@@ -14,7 +14,7 @@ from penstock.engine.engine import Engine
 from penstock.engine.replication import replica as states
 from penstock.engine.replication.replica import Replica
 from penstock.engine.telemetry.identity import new_id
-from penstock.server.replication.snapshot_child import PipeChild, SnapshotChild
+from penstock.server.replication.snapshot_child import NewChild, PipeChild, SnapshotChild, new_child
 from penstock.storage.aof.disk import Disk
 
 PIECE_BYTES: Final = 64 * 1024
@@ -46,11 +46,19 @@ Receiver = tuple[Link, Replica]
 class FullSync:
     """The transfers of one server, one at a time. `report` takes lines for a person; `ended` is called after each."""
 
-    def __init__(self, engine: Engine, disk: Disk, report: Callable[[str], None], ended: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        disk: Disk,
+        report: Callable[[str], None],
+        ended: Callable[[], None],
+        new_child: NewChild = new_child,
+    ) -> None:
         self._engine = engine
         self._disk = disk
         self._report = report
         self._ended = ended
+        self._new_child = new_child
         self._child: SnapshotChild | None = None
         self._task: asyncio.Task[None] | None = None
 
@@ -65,8 +73,7 @@ class FullSync:
         """
         engine = self._engine
         replication = engine.replication
-        kind = PipeChild if without_file else SnapshotChild
-        child = kind(self._disk, engine.keyspace, engine.settings)
+        child = self._new_child(without_file, self._disk, engine.keyspace, engine.settings)
         child.only_functions = receivers[0][1].wants_only_functions
         child.field_times = field_times
         child.aux = [

@@ -12,6 +12,7 @@ from penstock.engine.session import Session
 from penstock.protocol import reply
 from penstock.server.replication.full_sync import FullSync
 from penstock.server.replication.master_link import MasterLink
+from penstock.server.replication.snapshot_child import NewChild, new_child
 from penstock.server.replication.targets import Targets
 from penstock.storage.aof.disk import Disk
 from penstock.storage.types.hashes import Hash
@@ -27,7 +28,9 @@ SECOND_MS: Final = 1000
 class Replicas:
     """What a turn's end and cron do for replicas."""
 
-    def __init__(self, turn: "Turn", disk: Disk, report: Callable[[str], None]) -> None:
+    def __init__(
+        self, turn: "Turn", disk: Disk, report: Callable[[str], None], new_child: NewChild = new_child
+    ) -> None:
         self._turn = turn
         self._engine = turn.engine
         self._replication = turn.engine.replication
@@ -35,7 +38,7 @@ class Replicas:
         self._report = report
         self._targets = turn.engine.waiting.migrator = Targets(turn.engine.clock, turn.engine.settings)
         self._replication.failover.report = report
-        self._full_sync = FullSync(turn.engine, disk, report, self.end_of_turn)
+        self._full_sync = FullSync(turn.engine, disk, report, self.end_of_turn, new_child)
         self.link: MasterLink | None = None
         self._pinged_ms = 0
         self._looked_ms = 0

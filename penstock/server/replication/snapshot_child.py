@@ -1,7 +1,7 @@
 """The child that writes a snapshot for replicas: into a file, or into a pipe that the server reads."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Final
 
 from penstock.config.settings import Settings
@@ -71,3 +71,12 @@ class PipeChild(SnapshotChild):
             progress.written += len(chunk)
             reporter.report()
         reporter.report(at_end=True)
+
+
+NewChild = Callable[[bool, Disk, Keyspace, Settings], SnapshotChild]
+"""Makes a child; a PipeChild if the first argument is true."""
+
+
+def new_child(without_file: bool, disk: Disk, keyspace: Keyspace, settings: Settings) -> SnapshotChild:
+    kind = PipeChild if without_file else SnapshotChild
+    return kind(disk, keyspace, settings)
