@@ -1,10 +1,13 @@
 """Pings, silence, slow replicas and the backlog's end, with a clock that is turned."""
 
+import asyncio
+
 import pytest
 
 from penstock.engine.replication import role
 from penstock.protocol.reply import bulks
 from penstock.server.replication.replicas import Replicas
+from penstock.server.replication.snapshot_child import SnapshotChild
 from tests.support.fake_server import Client, FakeServer
 from tests.support.memory_disk import MemoryDisk
 
@@ -143,3 +146,35 @@ def test_wait_ends_with_what_there_is_when_its_time_is_up(master: Master) -> Non
     master.loop.turn()
 
     assert master.client.received() == b":1\r\n"
+
+
+class Copying(SnapshotChild):
+    """A child that has been forked, and writes nothing."""
+
+    def start(self, directory: str, now_ms: int) -> None:
+        self.pid = 1
+
+    def poll(self) -> str | None:
+        return None
+
+    def kill(self) -> None:
+        self.pid = 0
+
+
+def test_a_change_of_the_turn_in_which_a_copy_begins_is_in_the_copy_only() -> None:
+    async def begin_a_copy() -> int:
+        master = Master()
+        replicas = Replicas(master.turn, MemoryDisk(), master.stops.append, lambda _, *rest: Copying(*rest))
+        master.turn.replicas = master.replicas = replicas
+        master.connect().says(b"REPLCONF capa eof\r\nPSYNC ? -1\r\n")
+        master.loop.pass_ms(6000)  # repl-diskless-sync-delay
+        stream = master.engine.replication.stream
+        assert stream is not None
+        stream.append(bulks([b"INCR", b"count"]))  # by a client, in the turn in which the cron runs
+        replicas.cron()
+        replicas.close()
+        found = master.engine.replication.replicas[0].replica
+        assert found is not None and found.follows
+        return found.pending_bytes
+
+    assert asyncio.run(begin_a_copy()) == 0

@@ -54,17 +54,22 @@ class Replicas:
         if replication.wants_acks:
             replication.wants_acks = False
             replication.say(GETACK)
-        stream = replication.stream
-        if stream is not None:
-            sent = stream.take()
-            for session in replication.replicas:
-                found, link = session.replica, self._turn.connections.get(session.id)
-                if found is not None and found.follows and link is not None:
-                    self._give(found, link, sent)
+        self._send_stream()
         if replication.arrivals:
             arrivals, replication.arrivals = replication.arrivals, []
             for session in arrivals:
                 self._answer(session)
+
+    def _send_stream(self) -> None:
+        """Send what the stream has to the replicas that follow it."""
+        replication = self._replication
+        if replication.stream is None:
+            return
+        sent = replication.stream.take()
+        for session in replication.replicas:
+            found, link = session.replica, self._turn.connections.get(session.id)
+            if found is not None and found.follows and link is not None:
+                self._give(found, link, sent)
 
     def _fail_over(self) -> None:
         """Make the link to the new master at once where all is ready for it: writers wait."""
@@ -158,6 +163,7 @@ class Replicas:
         if replication.stream is None:
             self._pinged_ms = replication.now_ms()
         stream = replication.open_stream()
+        self._send_stream()  # what the copy has is not to follow it
         if replication.master is None:
             self._engine.effects.replicate(stream)  # which begins with a SELECT
         replicas = [found for _, found in group if not found.wants_only_snapshot]
