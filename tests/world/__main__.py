@@ -6,6 +6,7 @@ import time
 from collections import Counter
 from itertools import count
 
+from tests.world.replicas import ServersWorld
 from tests.world.world import World
 
 
@@ -14,9 +15,11 @@ def main() -> int:
     parser.add_argument("--seed", type=int, help="tell this one world's story")
     parser.add_argument("--seeds", default="0-99", help="A-B: run these worlds (default: 0-99)")
     parser.add_argument("--minutes", type=float, help="run worlds from the first seed on for so long")
+    parser.add_argument("--servers", action="store_true", help="worlds of a master and two replicas")
     chosen = parser.parse_args()
+    kind = ServersWorld if chosen.servers else World
     if chosen.seed is not None:
-        world = World(chosen.seed, is_told=True)
+        world = kind(chosen.seed, is_told=True)
         objections = world.run()
         tell("\n".join(world.story.lines))
         tell("\n".join(f"OBJECTION: {one}" for one in objections) or "no objection")
@@ -27,7 +30,7 @@ def main() -> int:
     figures: Counter[str] = Counter()
     worlds = objected = 0
     for seed in seeds:
-        world = World(seed)
+        world = kind(seed)
         objections = world.run()
         worlds += 1
         figures += world.figures()

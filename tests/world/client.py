@@ -31,13 +31,10 @@ class Client(ClientEnd):
     async def open(self) -> None:
         """Connect; again until there is a server."""
         while not self.is_open:
-            process = self.machine.process
             try:
-                if process is None:
-                    raise ConnectionRefusedError
                 self._reader = hiredis.Reader(notEnoughData=UNFINISHED)
                 self.connected = None
-                self.connected = await self._network.connect(process, self)
+                self.connected = await self._network.connect(lambda: self.machine.process, self)
                 self.is_open = True
             except ConnectionRefusedError:
                 await asyncio.sleep(RETRY_S)

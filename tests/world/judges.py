@@ -1,17 +1,28 @@
 """What must be true at the end of a world, when its faults have stopped: each judge gives its objections."""
 
 from collections import Counter as Counts
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from penstock.engine.engine import Engine
 from tests.support.keyspace_picture import View, keyspace
 from tests.world.actors import OK, REFUSED, Write
 
 if TYPE_CHECKING:
+    from tests.world.process import Machine
     from tests.world.world import World
 
 EVERYSEC_S: Final = 3.0  # a sync a second, of which turns wait for at most two
 SHOWN: Final = 5  # objections of a kind
+
+
+class Judged(Protocol):
+    """How a server writes its log, and what became of its machine."""
+
+    @property
+    def policy(self) -> str: ...
+
+    @property
+    def machine(self) -> "Machine": ...
 
 
 class Keeping:
@@ -21,7 +32,7 @@ class Keeping:
     process.
     """
 
-    def __init__(self, world: "World") -> None:
+    def __init__(self, world: Judged) -> None:
         self._policy = world.policy
         self._ends_s = [at_s for at_s, _ in world.machine.ends]
         self._losses_s = [at_s for at_s, loses_power in world.machine.ends if loses_power]
@@ -47,7 +58,7 @@ def entries(world: "World", found: list[tuple[bytes, bytes]]) -> list[str]:
 
     found: id and name of each entry.
     """
-    keeping, there = Keeping(world), Counts(name for _, name in found)
+    keeping, there = world.keeping(), Counts(name for _, name in found)
     ids = {name: entry_id for entry_id, name in found}
     objections = []
     for write in world.journal.added:
@@ -69,7 +80,7 @@ def deliveries(world: "World", pending: list[tuple[bytes, bytes]]) -> list[str]:
 
     pending: id and consumer of each pending entry.
     """
-    keeping, held = Keeping(world), dict(pending)
+    keeping, held = world.keeping(), dict(pending)
     journal, objections = world.journal, []
     acked = {write.name: write for write in journal.acked if write.outcome == OK}
     tried = {write.name for write in journal.acked}
@@ -90,7 +101,7 @@ def deliveries(world: "World", pending: list[tuple[bytes, bytes]]) -> list[str]:
 
 def elements(world: "World", left: list[bytes]) -> list[str]:
     """A pushed element is in the list, or one client got it. What is missing was given to a client that was there."""
-    keeping, journal = Keeping(world), world.journal
+    keeping, journal = world.keeping(), world.journal
     places = Counts(left)
     places.update(write.name for write in journal.popped if write.name)
     objections = []
@@ -121,7 +132,7 @@ def _may_have_taken(pop: Write, push: Write) -> bool:
 
 def counts(world: "World", value: int) -> list[str]:
     """A number is what was counted, give or take what is not known."""
-    keeping, writes = Keeping(world), world.journal.counted
+    keeping, writes = world.keeping(), world.journal.counted
     sure = sum(write.outcome == OK and not keeping.may_lose(write) for write in writes)
     most = sum(write.outcome != REFUSED for write in writes)
     return [] if sure <= value <= most else [f"the count is {value}: at least {sure}, at most {most} were expected"]
@@ -146,4 +157,4 @@ def difference(was: Any, found: Any, where: str = "") -> str:
         for name in was.keys() | found.keys():
             if was.get(name) != found.get(name):
                 return difference(was.get(name), found.get(name), f"{where}/{name}")
-    return f"{where}: {was!r} in memory, {found!r} loaded"[:600]
+    return f"{where}: {was!r} in memory, {found!r} in the other"[:600]

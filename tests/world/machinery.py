@@ -63,12 +63,12 @@ class DeferredChild(RewriteChild):
 
     def __init__(self, process: "Process") -> None:
         super().__init__(process.disk, process.engine.keyspace, process.settings)
-        self._process = process
+        self.process = process
         self._held: list[bytes] = []
         self._problem: str | None = None  # None: it runs
 
     def start(self, directory: str, now_ms: int) -> None:
-        machine = self._process.machine
+        machine = self.process.machine
         self.pid = machine.new_pid()
         self._problem = None
         self._held = list(super().chunks(now_ms, Progress()))
@@ -88,7 +88,7 @@ class DeferredChild(RewriteChild):
         self.pid = 0
 
     def _come_to_end(self, pid: int, boots: int, directory: str, now_ms: int, held: list[bytes]) -> None:
-        machine = self._process.machine
+        machine = self.process.machine
         if pid != self.pid or boots != machine.boots:
             return  # it was killed, or the machine was off
         if machine.chance.random() < machine.child_dies:
@@ -100,7 +100,7 @@ class DeferredChild(RewriteChild):
     def _be(self, disk: WorldDisk, path: str, now_ms: int) -> None:
         locks = set(disk.locks)
         try:
-            self._write(path, now_ms, WorldReporter(self._process))
+            self._write(path, now_ms, WorldReporter(self.process))
         except ServerEndedError:
             self._problem = KILLED
         except OSError as failure:

@@ -3,16 +3,18 @@
 import asyncio
 import random
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from tests.world.loop import WorldLoop
 
 if TYPE_CHECKING:
-    from tests.world.process import Process
+    from tests.world.process import Machine, Process
 
 HOST: Final = "127.0.0.1"
 TICK_S: Final = 1e-7  # from one piece to the next
+CUT_S: Final = 0.5  # between two tries to connect over a network that is cut
 ROOM: Final = 100_000  # bytes that the network takes of a peer that does not read
 
 
@@ -23,6 +25,8 @@ class Way:
         self._network = network
         self._arrived = arrived
         self._free_s = 0.0  # when the last piece arrives
+        self._held: list[Callable[[], None]] = []  # what came while the network was cut
+        self.is_cut: Callable[[], bool] = lambda: False
         self.is_stopped = False  # what arrives is kept until it is read
         self.kept: list[bytes] = []
 
@@ -35,7 +39,21 @@ class Way:
 
     def end(self, call: Callable[[], None]) -> None:
         """Call a function behind everything that was sent."""
-        self._network.loop.call_at(self._arrival(), call)
+        self._network.loop.call_at(self._arrival(), self.come, call)
+
+    def come(self, call: Callable[[], None]) -> None:
+        """Something arrives, unless the network is cut: then it does once it is whole again."""
+        if self._held or self.is_cut():
+            self._held.append(call)
+            self._network.holding[self] = None
+        else:
+            call()
+
+    def go_on(self) -> None:
+        """The network is whole again."""
+        held, self._held = self._held, []
+        for call in held:
+            self.come(call)
 
     def read_on(self) -> None:
         """Read what was kept, and what comes."""
@@ -45,7 +63,7 @@ class Way:
             self._arrived(data)
 
     def _later(self, data: bytes) -> None:
-        self._network.loop.call_at(self._arrival(), self._arrive, data)
+        self._network.loop.call_at(self._arrival(), self.come, partial(self._arrive, data))
 
     def _arrival(self) -> float:
         self._free_s = max(self._free_s + TICK_S, self._network.loop.time() + self._network.latency_s())
@@ -128,6 +146,7 @@ class Connected:
         self.transport = ServerTransport(self, port)
         self.requests = Way(network, self._requests_arrive)
         self.replies = Way(network, self._replies_arrive)
+        self.requests.is_cut = self.replies.is_cut = partial(network.is_cut, client.place, process.machine.name)
         self.is_known_to_be_gone = False
         self.lost_at_s = float("inf")
         self.unsent = 0
@@ -151,7 +170,7 @@ class Connected:
     def reset(self) -> None:
         """The client is gone: the server's system hears of it, and its loop after that."""
         self.client.is_open = False
-        self.loop.call_later(self.network.latency_s(), self._learn)
+        self.loop.call_later(self.network.latency_s(), self.requests.come, self._learn)
 
     def _learn(self) -> None:
         self.is_known_to_be_gone = True
@@ -199,7 +218,9 @@ class Connected:
 
 
 class ClientEnd:
-    """A client's end. `received` and `ended` are its own."""
+    """A client's end. `received` and `ended` are its own. `place`: where it is, as partitions see it."""
+
+    place = ""
 
     def __init__(self) -> None:
         self.is_open = False
@@ -220,14 +241,31 @@ class Network:
         self.chance = chance
         self.slowness_s = chance.choice((0.0005, 0.002, 0.01))
         self._ports = 40_000
+        self.machines: dict[int, Machine] = {}  # that servers find by their ports
+        self.cuts: set[frozenset[str]] = set()  # pairs of places between which nothing arrives
+        self.holding: dict[Way, None] = {}
 
     def latency_s(self) -> float:
         return self.chance.expovariate(1 / self.slowness_s)
 
-    async def connect(self, process: "Process", client: ClientEnd) -> Connected:
-        """ConnectionRefusedError where the process is not alive by then."""
+    def is_cut(self, one: str, other: str) -> bool:
+        return bool(self.cuts) and frozenset((one, other)) in self.cuts
+
+    def cut(self, pairs: Iterable[tuple[str, str]]) -> None:
+        """Nothing arrives between these places any more, and everything between others does again."""
+        self.cuts = {frozenset(pair) for pair in pairs}
+        holding, self.holding = self.holding, {}
+        for way in holding:
+            way.go_on()
+
+    async def connect(self, find: "Callable[[], Process | None]", client: ClientEnd) -> Connected:
+        """ConnectionRefusedError where no process is alive by then."""
         await asyncio.sleep(self.latency_s())
-        if not process.is_listening:
+        process = find()
+        while process is not None and self.is_cut(client.place, process.machine.name):
+            await asyncio.sleep(CUT_S)
+            process = find()
+        if process is None or not process.is_listening:
             raise ConnectionRefusedError
         self._ports += 1
         connected = Connected(self, process, client, self._ports)

@@ -1,6 +1,7 @@
 """A machine with a disk and a clock, and the server processes that live on it one after the other."""
 
 import asyncio
+import os
 import random
 import traceback
 from collections.abc import Callable
@@ -9,15 +10,19 @@ from typing import Any, Final, cast
 
 from penstock.commands.registry import new_engine
 from penstock.config.settings import Settings
+from penstock.engine.replication import role
 from penstock.errors import UsageError
 from penstock.server.connections.connection import Connection
 from penstock.server.cron import Cron
+from penstock.server.replication.master_link import MasterLink
+from penstock.server.replication.replicas import Replicas
 from penstock.server.server_log import ServerLog
 from penstock.server.turns.log_writer import AofWriter
 from penstock.server.turns.turn import Turn
 from tests.crash.powered import ROOT
 from tests.support.clock import NOW_MS
 from tests.world.disk import Killed, WorldDisk
+from tests.world.links import OWNER, LinkEnd, WorldPipeChild, new_child
 from tests.world.loop import ProcessLoop, WorldClock, WorldLoop
 from tests.world.machinery import DeferredChild, WorldSaveChild, WorldThreads
 from tests.world.network import Connected
@@ -35,6 +40,9 @@ class Process:
         self.is_alive = True
         self.is_listening = False
         self.connected: dict[Connected, None] = {}
+        self.links: dict[LinkEnd, None] = {}  # to masters
+        self.pipes: dict[int, WorldPipeChild] = {}  # of children, by descriptor, until they are read
+        self.tasks: dict[asyncio.Task[Any], None] = {}
         self.loop = ProcessLoop(machine.loop, self.guard)
         self.settings = Settings()
         for name, value in ({"dir": ROOT, "loglevel": "nothing"} | directives).items():
@@ -49,16 +57,23 @@ class Process:
         loop = cast(asyncio.AbstractEventLoop, self.loop)
         self.turn = Turn(self.engine, self.log_writer, server_log, loop, self._shut_down)
         self.log_writer.synced = partial(self.loop.call_soon_threadsafe, self.turn.look_after_log)
+        self.replicas = Replicas(self.turn, self.disk, self._say, new_child(self))
+        self.turn.replicas = self.replicas
+        self._link = MasterLink(self.engine, self.disk, self._say, self.turn.applied, self.log_writer.begin_anew)
+        self.replicas.link = self._link
         self.engine.conditions.loading = True
         for _ in self.log_writer.loading():
             pass
+        if master := self.settings.words("replicaof"):
+            role.follow(self.engine.server, master[0], int(master[1]))
         self.engine.conditions.loading = False
         self._cron = Cron(self.turn)
         self._cron.start()
         self.is_listening = True
 
     def _say(self, line: str) -> None:
-        self.machine.story.tell(self.machine.name, line)
+        if self.is_alive:
+            self.machine.story.tell(self.machine.name, line)
 
     def new_connection(self) -> Connection:
         return Connection(self.turn)
@@ -66,7 +81,25 @@ class Process:
     def guard(self, call: Callable[..., object], *args: Any) -> None:
         """Run what belongs to the process, if it is alive. It dies where its disk says so."""
         if self.is_alive:
+            token = OWNER.set(self)
             self.machine.guard(call, *args)
+            OWNER.reset(token)
+
+    def forget_task(self, task: "asyncio.Task[Any]") -> None:
+        self.tasks.pop(task, None)
+
+    def stop_all(self) -> None:
+        """The process is dead: its tasks, links and descriptors end."""
+        self.is_alive = self.is_listening = False
+        for connected in list(self.connected):
+            connected.close_by_server()
+        for link in list(self.links):
+            link.abort()
+        for task in list(self.tasks):
+            task.cancel()
+        for descriptor in self.pipes:
+            os.close(descriptor)
+        self.pipes.clear()
 
     def end(self) -> None:
         """As after SIGTERM."""
@@ -81,10 +114,12 @@ class Process:
         self.is_listening = False
         self._cron.stop()
         is_safe = self.turn.close()
+        self.replicas.close()
+        self._link.stop()
         for connection in list(self.turn.connections.values()):
             connection.close()
         self._say("ends" if is_safe else "ends: the log could not be written")
-        self.is_alive = False
+        self.stop_all()
         self.machine.is_up = False
 
 
@@ -102,6 +137,7 @@ class Machine:
         self.directives = {key.replace("_", "-"): value for key, value in directives.items()}
         self.clock = WorldClock(loop, NOW_MS)
         self.ends: list[tuple[float, bool]] = []  # of processes: when, and whether power was lost
+        self.baseless_ends: list[float] = []  # of processes whose log had no file that it could be written to
         self.failures: list[float] = []  # when calls of the disk failed
         self.disk = WorldDisk(chance, lambda: self.failures.append(loop.time()))
         self.boots = 1
@@ -145,9 +181,10 @@ class Machine:
         self.disk = self.disk.as_left(loses_power)
         self.boots += loses_power
         if process is not None:
-            process.is_alive = process.is_listening = False
-            for connected in list(process.connected):
-                connected.close_by_server()
+            log = process.log_writer.log
+            if process.is_alive and (log is None or log.writes_held):
+                self.baseless_ends.append(self.loop.time())
+            process.stop_all()
 
     def guard(self, call: Callable[..., object], *args: Any) -> None:
         """Run the product's code. An exception that escapes is noted: it must not end the process."""

@@ -26,6 +26,7 @@ from tests.world.actors import (
     Worker,
 )  # fmt: skip
 from tests.world.client import Client, Lost
+from tests.world.links import let_servers_connect
 from tests.world.loop import Stalled, WorldLoop
 from tests.world.network import Network
 from tests.world.process import Machine
@@ -43,6 +44,9 @@ ANSWER_S: Final = 60.0
 class World:
     """`run` lets the world happen, and returns the objections of its judges."""
 
+    answer_s = ANSWER_S
+    restart_s = RESTART_S
+
     def __init__(self, seed: int, is_told: bool = False) -> None:
         self.seed = seed
         self.chance = chance = random.Random(seed)
@@ -58,6 +62,8 @@ class World:
             auto_aof_rewrite_min_size=chance.choice(("1mb", "2kb")),
             aof_load_corrupt_tail_max_size="0" if self.policy == "always" else "1000000000",  # holes, where not synced
         )  # fmt: skip
+        self.machines = [self.machine]
+        let_servers_connect(self.network)
         self.journal = Journal()
         self.is_loaded = True
         kinds = chance.sample(KINDS, chance.randrange(3, len(KINDS) + 1))
@@ -78,8 +84,9 @@ class World:
     async def _happen(self) -> list[str]:
         names = ", ".join(fault.__name__ for fault in self.faults)
         self.story.tell("world", f"seed {self.seed}, appendfsync {self.policy}; faults: {names or 'none'}")
-        self.machine.start()
-        supervisor = self.loop.create_task(self._supervise())
+        for machine in self.machines:
+            machine.start()
+        supervisors = [self.loop.create_task(self._supervise(machine)) for machine in self.machines]
         acting = [self.loop.create_task(actor.run()) for actor in self.actors]
         failing = [self.loop.create_task(self._fail(fault)) for fault in self.faults]
         await asyncio.sleep(self.lasts_s)
@@ -90,24 +97,27 @@ class World:
         objections = await self._settle(acting)
         if not objections:
             try:
-                async with asyncio.timeout(ANSWER_S):
+                async with asyncio.timeout(self.answer_s):
                     objections = await self._judge()
             except TimeoutError:
                 objections = ["the server does not answer, although nothing fails"]
-        supervisor.cancel()
-        if self.machine.is_up and self.machine.process is not None:
-            self.machine.process.end()
-        for task in [*failing, supervisor, *acting]:
+        for task in supervisors:
+            task.cancel()
+        for machine in self.machines:
+            if machine.is_up and machine.process is not None:
+                machine.process.end()
+        for task in [*failing, *acting]:
             task.cancel()
         await asyncio.sleep(1)
-        return objections + self.machine.errors + self.loop.complaints
+        errors = [error for machine in self.machines for error in machine.errors]
+        return objections + errors + self.loop.complaints
 
-    async def _supervise(self) -> None:
-        """Start the server again wherever it has ended."""
+    async def _supervise(self, machine: Machine) -> None:
+        """Start a server again wherever it has ended."""
         while True:
-            await asyncio.sleep(self.chance.choice(RESTART_S))
-            if not self.machine.is_up:
-                self.machine.start()
+            await asyncio.sleep(self.chance.choice(self.restart_s))
+            if not machine.is_up:
+                machine.start()
 
     async def _fail(self, fault: faults.Fault) -> None:
         while True:
@@ -116,9 +126,10 @@ class World:
 
     def _heal(self) -> None:
         self.story.tell("world", "nothing fails from here on")
-        self.machine.disk.heal()
-        self.machine.child_dies = 0.0
-        self.machine.is_healed = True
+        for machine in self.machines:
+            machine.disk.heal()
+            machine.child_dies = 0.0
+            machine.is_healed = True
         for actor in self.actors:
             if actor.client.connected is not None:
                 actor.client.connected.replies.read_on()
@@ -145,7 +156,7 @@ class World:
         objections += judges.deliveries(self, [(one[0], one[1]) for one in pending])
         objections += judges.elements(self, await self._ask(client, b"LRANGE", QUEUE, b"0", b"-1"))
         objections += judges.counts(self, int(await self._ask(client, b"GET", b"count") or 0))
-        return objections + self._loaded_beside_memory()
+        return objections + self._loaded_beside_memory(self.machine)
 
     async def _writable(self, client: Client) -> None:
         """Wait until the server takes writes."""
@@ -164,21 +175,27 @@ class World:
             raise NoSuch(str(reply))
         return reply
 
-    def _loaded_beside_memory(self) -> list[str]:
-        process = self.machine.process
-        assert process is not None and self.machine.is_up, "it answered just now"
+    def _loaded_beside_memory(self, machine: Machine) -> list[str]:
+        process = machine.process
+        assert process is not None and machine.is_up, "it answered just now"
         settings = Settings()
         settings.read_line(["dir", ROOT], set())
         engine = make_engine(process.engine.clock, settings=settings)
         said: list[str] = []
-        for _ in AofWriter(settings, engine, said.append, self.machine.disk.copied(), DeferredThreads()).loading():
+        for _ in AofWriter(settings, engine, said.append, machine.disk.copied(), DeferredThreads()).loading():
             pass
         return judges.picture(self, process.engine, engine)
+
+    def keeping(self) -> judges.Keeping:
+        """What may be lost."""
+        return judges.Keeping(self)
 
     def figures(self) -> Counts[str]:
         """How much happened."""
         journal = self.journal
-        found = Counts({"virtual seconds": round(self.loop.time()), "ends of processes": len(self.machine.ends)})
+        found = Counts({"virtual seconds": round(self.loop.time()), "ends of processes": 0})
+        for machine in self.machines:
+            found["ends of processes"] += len(machine.ends)
         for name in ("added", "acked", "pushed", "popped", "counted"):
             for write in getattr(journal, name):
                 found[f"{name}: {write.outcome}"] += 1

@@ -1,0 +1,29 @@
+"""Simulated worlds of a master and two replicas, whose master changes by watchers, by FAILOVER, or not at all."""
+
+import pytest
+
+from tests.support.seeds import seeds
+from tests.world.replicas import ServersWorld
+
+FOUND = {
+    51: "a ping of the turn in which a copy began followed the copy, too: the replica's offset was ahead",
+    71: "as 51, with both replicas",
+}
+
+
+@pytest.mark.parametrize("seed", seeds(15, 300))
+def test_no_judge_objects_to_a_world_of_servers(seed: int) -> None:
+    assert ServersWorld(seed).run() == []
+
+
+@pytest.mark.parametrize("seed", FOUND, ids=[str(seed) for seed in FOUND])
+def test_no_judge_objects_to_a_world_of_servers_in_which_something_was_found(seed: int) -> None:
+    assert ServersWorld(seed).run() == []
+
+
+def test_a_world_of_servers_happens_again_by_its_number() -> None:
+    worlds = [ServersWorld(5, is_told=True) for _ in range(2)]
+    for world in worlds:
+        world.run()
+
+    assert worlds[0].story.lines == worlds[1].story.lines
