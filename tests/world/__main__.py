@@ -6,20 +6,30 @@ import time
 from collections import Counter
 from itertools import count
 
+from tests.world import casts
+from tests.world.casts import Cut
 from tests.world.replicas import ServersWorld
+from tests.world.shrink import smallest
 from tests.world.world import World
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.world", description="Simulated worlds, each by its number.")
+    parser.add_argument("--cast", choices=casts.ALL, help="the worlds' cast (default: each in turn; queues for --seed)")
     parser.add_argument("--seed", type=int, help="tell this one world's story")
+    parser.add_argument("--cut", type=Cut.read, help="with --seed: a smaller world, as --shrink names it")
+    parser.add_argument("--shrink", type=int, metavar="SEED", help="look for a smaller world with the same objection")
     parser.add_argument("--seeds", default="0-99", help="A-B: run these worlds (default: 0-99)")
     parser.add_argument("--minutes", type=float, help="run worlds from the first seed on for so long")
     parser.add_argument("--servers", action="store_true", help="worlds of a master and two replicas")
     chosen = parser.parse_args()
-    kind = ServersWorld if chosen.servers else World
+    cast = casts.ALL[chosen.cast or casts.QUEUES.name]
+    if chosen.shrink is not None:
+        chosen.seed, chosen.cut = chosen.shrink, smallest(chosen.shrink, cast, tell)
     if chosen.seed is not None:
-        world = kind(chosen.seed, is_told=True)
+        world: World = (
+            ServersWorld(chosen.seed, is_told=True) if chosen.servers else World(chosen.seed, cast, True, chosen.cut)
+        )
         objections = world.run()
         tell("\n".join(world.story.lines))
         tell("\n".join(f"OBJECTION: {one}" for one in objections) or "no objection")
@@ -29,14 +39,15 @@ def main() -> int:
     began_s = time.process_time()
     figures: Counter[str] = Counter()
     worlds = objected = 0
-    for seed in seeds:
-        world = kind(seed)
+    taking_part = [cast] if chosen.cast or chosen.servers else list(casts.ALL.values())
+    for seed, one in ((seed, one) for seed in seeds for one in taking_part):
+        world = ServersWorld(seed) if chosen.servers else World(seed, one)
         objections = world.run()
         worlds += 1
         figures += world.figures()
         if objections:
             objected += 1
-            tell(f"seed {seed}: {len(objections)} objections; the first: {objections[0]}")
+            tell(f"--cast {one.name} --seed {seed}: {len(objections)} objections; the first: {objections[0]}")
         if chosen.minutes and time.process_time() - began_s > chosen.minutes * 60:
             break
     spent_s = time.process_time() - began_s

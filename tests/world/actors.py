@@ -47,6 +47,9 @@ class Journal:
     pushed: list[Write] = field(default_factory=list)
     popped: list[Write] = field(default_factory=list)  # the reply has the element
     counted: list[Write] = field(default_factory=list)
+    saved: list[Write] = field(default_factory=list)  # SAVE, confirmed
+    gaps: list[Write] = field(default_factory=list)  # times without a log, or with one that begins
+    in_force: list[float] = field(default_factory=list)  # when a log that began was known to be in force
 
 
 class Actor:

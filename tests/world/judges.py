@@ -44,8 +44,15 @@ class Keeping:
         longest_s = EVERYSEC_S if self._policy == "everysec" else float("inf")
         if any(write.sent_s <= at_s <= write.done_s + longest_s for at_s in self._losses_s):
             return True
-        was_kept = any(write.sent_s <= at_s <= write.done_s for at_s in self._failures_s)
-        return was_kept and any(at_s >= write.sent_s for at_s in self._ends_s)
+        if any(write.sent_s <= at_s <= write.done_s + longest_s for at_s in self._failures_s):
+            # What a sync that failed should have kept is kept by the next base only.
+            return any(at_s >= write.sent_s for at_s in self._losses_s) or self._was_held(write)
+        return False
+
+    def _was_held(self, write: Write) -> bool:
+        """Whether it could not be written, and its process ended."""
+        was_held = any(write.sent_s <= at_s <= write.done_s for at_s in self._failures_s)
+        return was_held and any(at_s >= write.sent_s for at_s in self._ends_s)
 
     @property
     def may_forget(self) -> bool:
@@ -141,7 +148,8 @@ def counts(world: "World", value: int) -> list[str]:
 def picture(world: "World", engine: Engine, loaded: Engine) -> list[str]:
     """A server that loads the files has what is in memory."""
     now_ms = engine.clock.now_us() // 1000
-    has_ties = not engine.settings.yes("aof-use-rdb-preamble")  # an RDB file does not keep them
+    is_rdb = engine.settings.yes("aof-use-rdb-preamble") or not engine.settings.yes("appendonly")
+    has_ties = not is_rdb  # an RDB file does not keep them
     view = View(seen_times=False, ties=has_ties, now_ms=now_ms)
     was, found = keyspace(engine, view), keyspace(loaded, view)
     objections = []

@@ -57,6 +57,7 @@ class WorldClock:
     def __init__(self, loop: WorldLoop, now_ms: int) -> None:
         self._loop = loop
         self._began_us = now_ms * 1000
+        self.jumps: list[tuple[float, int]] = []  # when, on the loop, and by how many ms
 
     def now_us(self) -> int:
         return self._began_us + self.monotonic_us()
@@ -69,6 +70,7 @@ class WorldClock:
 
     def jump(self, ms: int) -> None:
         """The machine's time is set."""
+        self.jumps.append((self._loop.passed_s, ms))
         self._began_us += ms * 1000
 
 

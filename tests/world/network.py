@@ -24,7 +24,7 @@ class Way:
     def __init__(self, network: "Network", arrived: Callable[[bytes], None]) -> None:
         self._network = network
         self._arrived = arrived
-        self._free_s = 0.0  # when the last piece arrives
+        self.free_s = 0.0  # when the last piece arrives
         self._held: list[Callable[[], None]] = []  # what came while the network was cut
         self.is_cut: Callable[[], bool] = lambda: False
         self.is_stopped = False  # what arrives is kept until it is read
@@ -66,8 +66,8 @@ class Way:
         self._network.loop.call_at(self._arrival(), self.come, partial(self._arrive, data))
 
     def _arrival(self) -> float:
-        self._free_s = max(self._free_s + TICK_S, self._network.loop.time() + self._network.latency_s())
-        return self._free_s
+        self.free_s = max(self.free_s + TICK_S, self._network.loop.time() + self._network.latency_s())
+        return self.free_s
 
     def _arrive(self, data: bytes) -> None:
         if self.is_stopped:

@@ -164,7 +164,7 @@ class ServersWorld(World):
     answer_s = 2 * QUIET_S
 
     def __init__(self, seed: int, is_told: bool = False) -> None:
-        super().__init__(seed, is_told)
+        super().__init__(seed, is_told=is_told)
         chance = self.chance
         self.changes = chance.choice(KINDS_OF_CHANGES)
         self.handovers: list[Handover] = []

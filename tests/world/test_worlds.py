@@ -1,8 +1,11 @@
 """Simulated worlds: a server under faults of disk, network, clock and processes, replayable by a number."""
 
+from operator import attrgetter
+
 import pytest
 
 from tests.support.seeds import seeds
+from tests.world import casts
 from tests.world.world import World
 
 FOUND = {
@@ -16,6 +19,14 @@ FOUND = {
 @pytest.mark.parametrize("seed", seeds(60, 600))
 def test_no_judge_objects_to_a_world(seed: int) -> None:
     assert World(seed).run() == []
+
+
+@pytest.mark.parametrize("seed", seeds(12, 300))
+@pytest.mark.parametrize(
+    "cast", [cast for cast in casts.ALL.values() if cast is not casts.QUEUES], ids=attrgetter("name")
+)
+def test_no_judge_objects_to_a_world_of_another_cast(cast: casts.Cast, seed: int) -> None:
+    assert World(seed, cast).run() == []
 
 
 @pytest.mark.parametrize("seed", FOUND, ids=[str(seed) for seed in FOUND])

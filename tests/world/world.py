@@ -11,34 +11,20 @@ from tests.crash.powered import ROOT
 from tests.support.deferred_log import DeferredThreads
 from tests.support.engines import make_engine
 from tests.world import faults, judges
-from tests.world.actors import (
-    GROUP,
-    QUEUE,
-    STREAM,
-    Actor,
-    Administrator,
-    Counter,
-    Journal,
-    Popper,
-    Producer,
-    Pusher,
-    Wanderer,
-    Worker,
-)  # fmt: skip
+from tests.world.actors import GROUP, QUEUE, STREAM, Journal
+from tests.world.casts import QUEUES, Cast, Cut
 from tests.world.client import Client, Lost
+from tests.world.gaps import KeepingWithGaps
 from tests.world.links import let_servers_connect
 from tests.world.loop import Stalled, WorldLoop
 from tests.world.network import Network
 from tests.world.process import Machine
 from tests.world.story import Story
 
-KINDS: Final[tuple[type[Actor], ...]] = (
-    Producer, Producer, Worker, Worker, Pusher, Popper, Popper, Counter, Administrator, Wanderer,
-)  # fmt: skip
 POLICIES: Final = ("always", "always", "everysec", "no")
 RESTART_S: Final = (0.05, 0.5, 2.0)
 HEALS_S: Final = 120.0  # virtual: within it everything is answered again
-ANSWER_S: Final = 60.0
+ANSWER_S: Final = 150.0  # a log is begun again after 60 s at the latest
 
 
 class World:
@@ -47,8 +33,9 @@ class World:
     answer_s = ANSWER_S
     restart_s = RESTART_S
 
-    def __init__(self, seed: int, is_told: bool = False) -> None:
+    def __init__(self, seed: int, cast: Cast = QUEUES, is_told: bool = False, cut: Cut | None = None) -> None:
         self.seed = seed
+        self.cast = cast
         self.chance = chance = random.Random(seed)
         self.loop = WorldLoop()
         self.story = Story(self.loop, is_told)
@@ -56,20 +43,24 @@ class World:
         self.policy = chance.choice(POLICIES)
         self.lasts_s, steps = chance.choice((2.0, 10.0, 40.0)), chance.choice((20, 60, 300))
         self.pause_s = self.lasts_s / steps  # of an actor, between two steps
-        self.machine = Machine(
-            "server", self.loop, chance, self.story, appendonly="yes", appendfsync=self.policy,
-            aof_use_rdb_preamble=chance.choice(("yes", "no")),
-            auto_aof_rewrite_min_size=chance.choice(("1mb", "2kb")),
-            aof_load_corrupt_tail_max_size="0" if self.policy == "always" else "1000000000",  # holes, where not synced
-        )  # fmt: skip
+        directives = {
+            "appendonly": "yes", "appendfsync": self.policy, "aof_use_rdb_preamble": chance.choice(("yes", "no")),
+            "auto_aof_rewrite_min_size": chance.choice(("1mb", "2kb")),
+            "aof_load_corrupt_tail_max_size": "0" if self.policy == "always" else "1000000000",  # holes: not synced
+        }  # fmt: skip
+        directives |= cast.directives(chance)
+        self.has_log = directives["appendonly"] == "yes"
+        self.machine = Machine("server", self.loop, chance, self.story, **directives)
         self.machines = [self.machine]
         let_servers_connect(self.network)
         self.journal = Journal()
         self.is_loaded = True
-        kinds = chance.sample(KINDS, chance.randrange(3, len(KINDS) + 1))
+        kinds = cast.kinds(chance)
         self.actors = [kind(self, self.machine, number) for number, kind in enumerate(kinds)]
-        self.faults = chance.sample(faults.ALL, chance.randrange(0, 5))
+        self.faults = chance.sample(cast.faults, chance.randrange(0, 5))
         self.every_s = chance.choice((0.3, 2.0, 8.0))
+        if cut is not None:
+            cut.apply(self)
 
     def run(self) -> list[str]:
         try:
@@ -83,7 +74,7 @@ class World:
 
     async def _happen(self) -> list[str]:
         names = ", ".join(fault.__name__ for fault in self.faults)
-        self.story.tell("world", f"seed {self.seed}, appendfsync {self.policy}; faults: {names or 'none'}")
+        self.story.tell("world", f"{self.cast.name} {self.seed}, appendfsync {self.policy}; faults: {names or 'none'}")
         for machine in self.machines:
             machine.start()
         supervisors = [self.loop.create_task(self._supervise(machine)) for machine in self.machines]
@@ -156,6 +147,10 @@ class World:
         objections += judges.deliveries(self, [(one[0], one[1]) for one in pending])
         objections += judges.elements(self, await self._ask(client, b"LRANGE", QUEUE, b"0", b"-1"))
         objections += judges.counts(self, int(await self._ask(client, b"GET", b"count") or 0))
+        for judge in self.cast.judges:
+            objections += await judge(self, client)
+        while not self._has_log_now and await client.ask(b"SAVE") != b"OK":
+            await asyncio.sleep(1)  # a child saves
         return objections + self._loaded_beside_memory(self.machine)
 
     async def _writable(self, client: Client) -> None:
@@ -165,6 +160,8 @@ class World:
                 await client.open()
                 if await client.ask(b"SET", b"judge", b"1") == b"OK":
                     return
+                if not self._has_log_now:  # after a save that failed, the next one may be due in an hour
+                    await client.ask(b"SAVE")
             except Lost:
                 pass
             await asyncio.sleep(0.5)
@@ -175,11 +172,18 @@ class World:
             raise NoSuch(str(reply))
         return reply
 
+    @property
+    def _has_log_now(self) -> bool:
+        process = self.machine.process
+        assert process is not None and self.machine.is_up, "it answered just now"
+        return process.settings.yes("appendonly")
+
     def _loaded_beside_memory(self, machine: Machine) -> list[str]:
         process = machine.process
         assert process is not None and machine.is_up, "it answered just now"
         settings = Settings()
-        settings.read_line(["dir", ROOT], set())
+        for words in (["dir", ROOT], ["appendonly", "yes" if self._has_log_now else "no"]):
+            settings.read_line(words, set())
         engine = make_engine(process.engine.clock, settings=settings)
         said: list[str] = []
         for _ in AofWriter(settings, engine, said.append, machine.disk.copied(), DeferredThreads()).loading():
@@ -188,7 +192,7 @@ class World:
 
     def keeping(self) -> judges.Keeping:
         """What may be lost."""
-        return judges.Keeping(self)
+        return KeepingWithGaps(self)
 
     def figures(self) -> Counts[str]:
         """How much happened."""

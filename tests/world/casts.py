@@ -1,0 +1,111 @@
+"""What may take part in a world: actors, faults, directives and judges that belong together.
+
+A world is a cast and a number. A cast draws in an order that does not change, so that a number stays the same world.
+"""
+
+import random
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from tests.world import blocking, groups, registers, rights
+from tests.world import faults as failing
+from tests.world.actors import Actor, Administrator, Counter, Popper, Producer, Pusher, Wanderer, Worker
+from tests.world.client import Client
+
+if TYPE_CHECKING:
+    from tests.world.world import World
+
+Kinds: TypeAlias = tuple[type[Actor], ...]
+Judge: TypeAlias = Callable[["World", Client], Awaitable[list[str]]]
+
+
+def no_directives(chance: random.Random) -> dict[str, str]:
+    return {}
+
+
+@dataclass(frozen=True, slots=True)
+class Cast:
+    """always: kinds of actors that each world has. others: at least `least` of these, drawn for each world.
+
+    directives: the machine's, beside the usual ones. judges ask at the end, when nothing fails any more.
+    """
+
+    name: str
+    others: Kinds
+    least: int
+    always: Kinds = ()
+    faults: tuple[failing.Fault, ...] = failing.ALL
+    directives: Callable[[random.Random], dict[str, str]] = no_directives
+    judges: tuple[Judge, ...] = ()
+
+    def kinds(self, chance: random.Random) -> list[type[Actor]]:
+        return [*self.always, *chance.sample(self.others, chance.randrange(self.least, len(self.others) + 1))]
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """A smaller world of the same number: actors and faults by their places, for a shorter time, with other luck."""
+
+    actors: tuple[int, ...]
+    faults: tuple[int, ...]
+    lasts_s: float
+    luck: int = 0  # 0: the number's own
+
+    def apply(self, world: "World") -> None:
+        world.actors = [actor for place, actor in enumerate(world.actors) if place in self.actors]
+        world.faults = [fault for place, fault in enumerate(world.faults) if place in self.faults]
+        world.lasts_s = self.lasts_s
+        if self.luck:
+            world.chance.seed(f"{world.seed} {self.luck}")
+
+    @property
+    def size(self) -> tuple[int, float]:
+        return len(self.actors) + len(self.faults), self.lasts_s
+
+    def words(self) -> str:
+        """As `read` takes them."""
+        return "/".join((_joined(self.actors), _joined(self.faults), f"{self.lasts_s:g}", str(self.luck)))
+
+    @classmethod
+    def read(cls, words: str) -> "Cut":
+        actors, failing, lasts_s, luck = words.split("/")
+        return cls(_numbers(actors), _numbers(failing), float(lasts_s), int(luck))
+
+
+def _joined(places: tuple[int, ...]) -> str:
+    return ",".join(map(str, places))
+
+
+def _numbers(words: str) -> tuple[int, ...]:
+    return tuple(map(int, words.split(","))) if words else ()
+
+
+QUEUES: Final = Cast(
+    "queues", (Producer, Producer, Worker, Worker, Pusher, Popper, Popper, Counter, Administrator, Wanderer), 3
+)
+GROUPS: Final = Cast(
+    "groups",
+    (groups.Feeder, groups.LeaseWorker, groups.LeaseWorker, groups.LeaseWorker, Administrator, Wanderer),
+    1, (groups.PolicyKeeper, groups.Feeder, groups.LeaseWorker),
+    judges=(groups.judge,),
+)  # fmt: skip
+WAITING: Final = Cast(
+    "waiting",
+    (blocking.Giver, blocking.Waiter, blocking.Waiter, blocking.Waiter, blocking.Follower, Administrator),
+    1, (blocking.Giver, blocking.Waiter, blocking.Waiter, blocking.Follower),
+    judges=(blocking.judge,),
+)  # fmt: skip
+RIGHTS: Final = Cast(
+    "rights", (rights.Intruder, rights.Intruder, Administrator, Producer), 0, (rights.Owner, rights.Intruder),
+    judges=(rights.judge,),
+)  # fmt: skip
+SWITCHES: Final = Cast(
+    "switches", (registers.Setter, registers.Setter, registers.Flusher, Administrator, Producer, Pusher, Popper), 2,
+    (registers.Setter, registers.Switcher), judges=(registers.judge,),
+)  # fmt: skip
+SAVES: Final = Cast(
+    "saves", (registers.Setter, registers.Setter, registers.Flusher, Producer, Worker, Pusher, Popper, Wanderer), 2,
+    (registers.Setter, registers.Saver), directives=registers.save_points, judges=(registers.judge,),
+)  # fmt: skip
+ALL: Final = {cast.name: cast for cast in (QUEUES, GROUPS, WAITING, RIGHTS, SWITCHES, SAVES)}
