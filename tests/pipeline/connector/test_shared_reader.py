@@ -229,3 +229,19 @@ def test_streams_of_a_pattern_join_while_the_query_runs(server: redis.Redis, end
 def test_what_does_not_go_together_is_refused(options: dict[str, str]) -> None:
     with pytest.raises(OptionError):
         Query(**{"stream": "s", "group": "g", "groupMode": "shared", **options})
+
+
+def test_a_group_that_is_set_back_ends_the_query_or_is_warned_of_once(server: redis.Redis, query: Any) -> None:
+    fill(server, "s", 1, 2, 3)
+    ends, goes_on = query(consumer="spark"), query(group="h", failOnDataLoss="certain")
+    for stream in (ends, goes_on):
+        assert stream.ids() == ["1-1", "1-2", "1-3"]
+        assert stream.batch() is None
+    for group in "gh":
+        server.xgroup_setid("s", group, "1-1")
+
+    with pytest.raises(DataLoss, match="the group went backwards: 1-3 was read, and its last delivered id is 1-1"):
+        ends.plan()
+    with pytest.warns(UserWarning, match="the group went backwards"):
+        assert goes_on.ids() == ["1-2", "1-3"]
+    assert goes_on.batch() is None

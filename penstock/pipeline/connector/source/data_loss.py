@@ -165,6 +165,18 @@ def unknown_deletions(place: Position, seen: Seen, reported: StreamId) -> Loss |
     return Loss(UNCOUNTED, 1, f"{text}, and it is not known how many", False)
 
 
+def group_loss(read_up_to: StreamId, last_delivered: StreamId) -> Loss | None:
+    """What a shared group tells that has come less far than its query has read; None if it has not.
+
+    Only XGROUP SETID sets a group back; else the server lost its end, and with it entries that were not read yet.
+    """
+    if last_delivered >= read_up_to:
+        return None
+    text = f"the group went backwards: {_text(read_up_to)} was read, and its last delivered id is "
+    reasons = "the server has lost its end, or XGROUP SETID set the group back, and entries are read again"
+    return Loss(WENT_BACK, 0, f"{text}{_text(last_delivered)}: {reasons}; {_at_least(0)}", False)
+
+
 # -- in a task --------------------------------------------------------------------------------------------------------
 
 

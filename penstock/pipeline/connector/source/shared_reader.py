@@ -18,6 +18,7 @@ from penstock.pipeline.connector.source.data_loss import (
     Loss,
     entries_after,
     find_loss,
+    group_loss,
     seen_in,
     unknown_deletions,
 )
@@ -254,11 +255,13 @@ class SharedReader(StreamReader):
         last = ids.parse(row[b"last-delivered-id"])
         place = self._places.get(stream) or _place_of(stream, done)
         seen = self._seen.get(stream) or done.seen.get(stream)
-        lost = None
+        lost = group_loss(max(place.id, done.last.get(stream, ids.ZERO)), last)
+        if lost is not None:
+            done.last[stream] = last
         if place.id != last or place.added is None:
             # Others have read too. entries-read is null while an entry after the group's last one is deleted, and
             # counts that one as read afterwards.
-            if place.added is not None and seen is not None:
+            if lost is None and place.added is not None and seen is not None:
                 lost = unknown_deletions(place, seen, self._deleted.get(stream, seen.max_deleted))
             place = Position(last, row[b"entries-read"] if state.last >= last else None, seen=seen)
         lost = find_loss(place, state, seen, behind) or lost
