@@ -1,14 +1,28 @@
 """Deployments of more than one server, for tests: replicas, replicas with Sentinels, a cluster."""
 
+import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
 
 import redis
 
-from tests.support.reference_server import LOCALHOST
+from tests.support.reference_server import LOCALHOST, free_port, reference_binary
+from tests.support.server_process import ServerProcess, running_server
 
 PATIENCE_S = 60.0
 BETWEEN_LOOKS_S = 0.02
+MASTER = "main"  # the name that the Sentinels know the master by
+SENTINELS = 3
+SENTINEL_FILE = """\
+port {port}
+bind 127.0.0.1
+dir {folder}
+sentinel monitor main 127.0.0.1 {master} 2
+sentinel down-after-milliseconds main 1000
+sentinel failover-timeout main 5000
+"""
 
 
 def until(holds: Callable[[], object], what: str) -> None:
@@ -23,3 +37,108 @@ def replicate(replica: redis.Redis, master_port: int) -> None:
     """Make a server a replica that has everything."""
     replica.replicaof(LOCALHOST, master_port)
     until(lambda: replica.info("replication")["master_link_status"] == "up", "the replica has no link")
+
+
+def catch_up(master: redis.Redis) -> None:
+    """Wait until a replica has everything that the master has."""
+    master.set("last", 1)
+    assert master.wait(1, int(PATIENCE_S * 1000)) == 1
+
+
+class RedisProcess:
+    """A process of Redis's server: a server, a Sentinel or a node of a cluster. NoReference if there is none."""
+
+    def __init__(self, folder: Path, *words: str, port: int) -> None:
+        self.port = port
+        self._process = subprocess.Popen(
+            [str(reference_binary()), *words], cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.STDOUT
+        )
+        until(self._answers, "the server does not start")
+
+    def _answers(self) -> bool:
+        assert self._process.poll() is None, "the server ended"
+        try:
+            with redis.Redis(LOCALHOST, self.port) as client:
+                return bool(client.ping())
+        except redis.ConnectionError:
+            return False
+
+    def kill(self) -> None:
+        """SIGKILL."""
+        self._process.kill()
+        self._process.wait()
+
+
+Process = RedisProcess | ServerProcess
+
+
+@contextmanager
+def server_of(kind: str, folder: Path) -> Iterator[Process]:
+    """A server, `penstock` or `redis`, that can be killed."""
+    if kind == "penstock":
+        with running_server("--appendonly", "no") as server:
+            yield server
+        return
+    port = free_port()
+    server_folder = folder / f"redis-{port}"
+    server_folder.mkdir()
+    found = RedisProcess(server_folder, "--port", str(port), "--bind", LOCALHOST, "--save", "", port=port)
+    try:
+        yield found
+    finally:
+        found.kill()
+
+
+class Watched:
+    """A master and a replica that Sentinels watch; the endpoint that names them."""
+
+    def __init__(self, master: Process, replica: Process, sentinels: list[RedisProcess]) -> None:
+        self.master = master
+        self.replica = replica
+        self._sentinels = sentinels
+        places = ";".join(f"{LOCALHOST}:{one.port}" for one in sentinels)
+        self.endpoint = f"orders=sentinel://{places}/{MASTER}"
+
+    def client(self) -> redis.Redis:
+        """A client of the master."""
+        return redis.Redis(LOCALHOST, self.master.port)
+
+    def fail_over(self) -> None:
+        """Kill the master when its replica has everything; wait until that one is the master."""
+        with self.client() as client:
+            catch_up(client)
+        self.master.kill()
+        with redis.Redis(LOCALHOST, self.replica.port) as client:
+            until(lambda: client.role()[0] == b"master", "the replica was not promoted")
+        self.master = self.replica
+
+    def know_each_other(self) -> None:
+        """Wait until the Sentinels know the replica and each other: before, none of them fails over."""
+        for one in self._sentinels:
+            with redis.Redis(LOCALHOST, one.port) as client:
+                until(lambda client=client: _others(client) == (1, SENTINELS - 1), "the Sentinels do not meet")
+
+
+def _others(sentinel: redis.Redis) -> tuple[int, int]:
+    """How many replicas and other Sentinels one knows."""
+    found = sentinel.sentinel_master(MASTER)
+    return found["num-slaves"], found["num-other-sentinels"]
+
+
+@contextmanager
+def watched_pair(kind: str, folder: Path) -> Iterator[Watched]:
+    """A master and a replica, `penstock` or `redis`, with three real Sentinels."""
+    with ExitStack() as stack:
+        master, replica = (stack.enter_context(server_of(kind, folder)) for _ in range(2))
+        with redis.Redis(LOCALHOST, replica.port) as client:
+            replicate(client, master.port)
+        sentinels = []
+        for _ in range(SENTINELS):
+            port = free_port()
+            file = folder / f"sentinel-{port}.conf"
+            file.write_text(SENTINEL_FILE.format(port=port, folder=folder, master=master.port))
+            sentinels.append(RedisProcess(folder, str(file), "--sentinel", port=port))
+            stack.callback(sentinels[-1].kill)
+        found = Watched(master, replica, sentinels)
+        found.know_each_other()
+        yield found

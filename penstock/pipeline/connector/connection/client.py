@@ -1,5 +1,8 @@
 """A blocking RESP2 client over one socket, which reconnects when the connection breaks.
 
+Where another server may take a server's place, it connects to the one that is a master now: of several addresses, or at
+the address that a Sentinel names (https://redis.io/docs/latest/develop/reference/sentinel-clients/).
+
 Replies are as hiredis parses them: bytes, int, None or a list. An error reply is a `ReplyError` in the list of replies,
 so that one refused request does not hide the replies to the others.
 """
@@ -10,8 +13,8 @@ import select
 import socket
 import ssl
 import time
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Final, TypeAlias, TypeVar
 
 import hiredis
@@ -30,6 +33,8 @@ SEND_AT_ONCE: Final = 1 << 16  # bytes that the sockets' buffers hold; more is s
 FIRST_PAUSE_S: Final = 0.05
 LONGEST_PAUSE_S: Final = 2.0
 NOT_READY: Final = (b"LOADING", b"BUSY ", b"MASTERDOWN")  # error replies that are temporary
+DEMOTED: Final = (b"READONLY", b"UNBLOCKED")  # error replies of a server that has become a replica
+SERVER, SENTINEL, CLUSTER = "server", "sentinel", "cluster"
 
 now_s = time.monotonic
 pause_s = time.sleep
@@ -42,10 +47,25 @@ class Endpoint:
     name: str
     host: str
     port: int
+    others: tuple[tuple[str, int], ...] = ()  # more addresses of the same server
+    kind: str = SERVER  # SENTINEL: the addresses are those of Sentinels; CLUSTER: those of some nodes
+    master: str = ""  # the name that Sentinels know the server by
+
+    @property
+    def addresses(self) -> tuple[tuple[str, int], ...]:
+        return (self.host, self.port), *self.others
 
     @property
     def address(self) -> str:
-        return f"{self.host}:{self.port}"
+        text = ";".join(f"{host}:{port}" for host, port in self.addresses)
+        if self.kind == SERVER:
+            return text
+        return f"{self.kind}://{text}" + (f"/{self.master}" if self.master else "")
+
+    @property
+    def moves(self) -> bool:
+        """Whether another server may take its place, at another address."""
+        return self.kind == SENTINEL or bool(self.others)
 
     @property
     def has_name(self) -> bool:
@@ -119,10 +139,12 @@ class Client:
         if self._ahead is not None:
             self.close()
 
+        temporary = (NOT_READY if retry else ()) + (DEMOTED if self.endpoint.moves else ())
+
         def once() -> list[Reply]:
             replies = self._exchange_once(payload, count, wait_s)
-            for reply in replies if retry else ():
-                if isinstance(reply, ReplyError) and reply.text.startswith(NOT_READY):
+            for reply in replies if temporary else ():
+                if isinstance(reply, ReplyError) and reply.text.startswith(temporary):
                     raise _NotReady(reply.text.decode(errors="replace"))
             return replies
 
@@ -240,11 +262,49 @@ class Client:
     def _connect(self) -> None:
         if self._socket is not None:
             return
-        connection = socket.create_connection((self.endpoint.host, self.endpoint.port), self.access.connect_s)
+        if not self.endpoint.moves:
+            self._open(self.endpoint.host, self.endpoint.port)
+            return
+        trouble: Exception = _NotReady("no Sentinel answers")
+        for host, port in self._candidates():
+            try:
+                self._open(host, port)
+                role = self._exchange_once(packed("ROLE"), 1, 0.0)[0]
+                if isinstance(role, ReplyError) or role[0] == b"master":  # a user may not be allowed to ask
+                    return
+                trouble = _NotReady(f"{host}:{port} is no master")
+            except (OSError, _NotReady) as failure:
+                trouble = failure
+            self.close()
+        raise trouble
+
+    def _candidates(self) -> Iterator[tuple[str, int]]:
+        """Where the server may be: its addresses, or what the Sentinels answer; ServerGone if none knows its name."""
+        if self.endpoint.kind != SENTINEL:
+            yield from self.endpoint.addresses
+            return
+        answers: list[Reply] = []
+        access = replace(self.access, username=None, password=None, db=0, retry_s=0.0)
+        for host, port in self.endpoint.addresses:
+            try:
+                with Client(Endpoint("sentinel", host, port), access) as sentinel:
+                    found = sentinel.call("SENTINEL", "GET-MASTER-ADDR-BY-NAME", self.endpoint.master)
+            except ServerGone:
+                continue
+            except ReplyError as refusal:
+                raise ServerGone(f"{host}:{port} is no Sentinel: {refusal.text.decode(errors='replace')}") from None
+            answers.append(found)
+            if found is not None:
+                yield found[0].decode(), int(found[1])
+        if answers and not any(answers):
+            raise ServerGone(f"{self.endpoint.address}: the Sentinels know no master {self.endpoint.master!r}")
+
+    def _open(self, host: str, port: int) -> None:
+        connection = socket.create_connection((host, port), self.access.connect_s)
         try:
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             if self.access.tls:
-                connection = self._tls().wrap_socket(connection, server_hostname=self.endpoint.host)
+                connection = self._tls().wrap_socket(connection, server_hostname=host)
             self._socket = connection
             self._introduce()
             self._answered = True

@@ -4,14 +4,15 @@
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
-from penstock.pipeline.connector.connection.client import Access, Endpoint
+from penstock.pipeline.connector.connection.client import CLUSTER, SENTINEL, SERVER, Access, Endpoint
 from penstock.pipeline.connector.connection.option_reader import OptionReader
 from penstock.pipeline.errors import OptionError
 
 DEFAULT_PORT: Final = 6379
+SENTINEL_PORT: Final = 26379
 CONNECTION: Final = (
     "endpoints", "username", "password", "db", "tls", "tlsCa", "tlsCert", "tlsKey", "connectTimeout", "readTimeout",
     "retryTimeout",
@@ -58,24 +59,45 @@ def read_servers(reader: OptionReader) -> Servers:
 
 
 def read_endpoint(word: str) -> Endpoint:
-    """`host`, `host:port` or `name=host:port`; an IPv6 address stands in brackets.
+    """A server, `host:port`; one behind Sentinels, `sentinel://host:port/master`; a cluster, `cluster://host:port`.
 
-    >>> read_endpoint("a=[::1]:7000")
-    Endpoint(name='a', host='::1', port=7000)
-    >>> read_endpoint("db1").name
-    'db1:6379'
+    Several addresses are parted by semicolons. `name=` may stand before all of them.
+
+    >>> read_endpoint("a=[::1]:7000").addresses
+    (('::1', 7000),)
+    >>> read_endpoint("db1;db2:7000").name
+    'db1:6379;db2:7000'
+    >>> read_endpoint("orders=sentinel://s1;s2/main").address
+    'sentinel://s1:26379;s2:26379/main'
     """
     name, equals, address = word.rpartition("=")
+    kind, scheme, places = address.rpartition("://")
+    master = ""
+    if kind == SENTINEL:
+        places, _, master = places.rpartition("/")
+    if (equals and not name) or (scheme and kind not in (SENTINEL, CLUSTER)) or (kind == SENTINEL and not master):
+        raise OptionError(
+            f"endpoint {word!r} is to be host:port, sentinel://host:port/master or cluster://host:port, with name= "
+            "before it or without; several addresses of one are parted by semicolons"
+        )
+    port = SENTINEL_PORT if kind == SENTINEL else DEFAULT_PORT
+    (first_host, first_port), *others = (_read_address(word, place, port) for place in places.split(";"))
+    found = Endpoint(name, first_host, first_port, tuple(others), kind or SERVER, master)
+    return found if name else replace(found, name=found.address)
+
+
+def _read_address(word: str, address: str, default_port: int) -> tuple[str, int]:
+    """A host and a port; an IPv6 address stands in brackets. `word` is what the user gave."""
     host, colon, port = address.rpartition(":")
     if not colon or port.endswith("]"):
-        host, port = address, str(DEFAULT_PORT)
+        host, port = address, str(default_port)
     if host.startswith("[") and host.endswith("]"):
         host = host[1:-1]
     elif ":" in host:
         raise OptionError(f"endpoint {word!r} is to be host:port; an IPv6 address stands in brackets: [::1]:6379")
-    if not host or not port.isdecimal() or not 0 < int(port) < 65536 or (equals and not name):
+    if not host or not port.isdecimal() or not 0 < int(port) < 65536:
         raise OptionError(f"endpoint {word!r} is to be host:port or name=host:port")
-    return Endpoint(name or f"{host}:{int(port)}", host, int(port))
+    return host, int(port)
 
 
 @dataclass(frozen=True, slots=True)
