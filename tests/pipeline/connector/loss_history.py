@@ -82,7 +82,7 @@ def reached(server: Server) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Client, "_connect", lambda _self: None)
         patch.setattr(Client, "_exchange_once", exchange)
-        patch.setattr(Client, "_framed_once", lambda _self, payload: server.answer(payload))
+        patch.setattr(Client, "_framed_once", lambda _self, payload, _most: server.answer(payload))
         patch.setattr(cursor_reader, "now_s", partial(next, itertools.count(0.0, 10.0)))  # each idle plan looks
         patch.setattr(Client, "messages", lambda _self, _channel: server.messages())
         yield

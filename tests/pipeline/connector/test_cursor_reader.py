@@ -11,7 +11,7 @@ pytest.importorskip("pyarrow")
 import redis
 
 from penstock.pipeline.connector.connection.client import Client
-from penstock.pipeline.connector.source import cursor_reader, partition_reader, readers
+from penstock.pipeline.connector.source import cursor_reader, readers
 from penstock.pipeline.connector.source.offsets import cursor_of
 from penstock.pipeline.errors import DataLoss, OptionError, PipelineError
 from tests.pipeline.driving import Query, read, schema
@@ -270,16 +270,6 @@ def test_the_order_within_a_stream_is_kept_and_lists_may_be_json(server: redis.R
     stream = query(stream=json.dumps(["a,b"]), startingId="earliest", fetchSize=7)
 
     assert [row["_id"] for row in stream.batch()] == expected
-
-
-def test_long_entries_make_shorter_pages(server: redis.Redis, query: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(partition_reader, "LARGE_REPLY", 1000)
-    expected = fill(server, "s", *range(1, 101))
-    stream = query(stream="s", startingId="earliest", fetchSize=64)
-    stream.plan()
-    pages = [page.num_rows for task in stream.tasks() for page in stream.reader.read(task)]
-
-    assert pages[:2] == [64, 32] and sum(pages) == len(expected)
 
 
 # -- what is lost -----------------------------------------------------------------------------------------------------

@@ -301,9 +301,9 @@ def test_the_entries_of_letters_are_read_by_ranges(server, endpoint, wanted, mos
     asked = []
     framed = Client.framed
 
-    def counting(self, payload):
+    def counting(self, payload, most=None):
         asked.append(payload.count(b"XRANGE"))
-        return framed(self, payload)
+        return framed(self, payload, most)
 
     monkeypatch.setattr(Client, "framed", counting)
     servers = read_sink({"endpoints": endpoint, "operation": "deadletter"}, False).servers

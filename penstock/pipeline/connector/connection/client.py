@@ -150,14 +150,15 @@ class Client:
 
         return self._with_retries(once, retry)
 
-    def framed(self, payload: bytes) -> bytes:
-        """The unparsed replies to the reading requests in `payload`.
+    def framed(self, payload: bytes, most: int | None = None) -> bytearray:
+        """The unparsed replies to the reading requests in `payload`; TooLong if they have more than `most` bytes.
 
-        An ECHO of a random word is sent after them; its reply marks the end, so nothing is parsed to find it.
+        An ECHO of a random word is sent after them; its reply marks the end, so nothing is parsed to find it. A reply
+        that is too long is not received to its end: the connection is closed.
         """
         if self._ahead is not None and self._ahead[0] != payload:
             self.close()
-        return self._with_retries(lambda: self._framed_once(payload), True)
+        return self._with_retries(lambda: self._framed_once(payload, most), True)
 
     def send_ahead(self, payload: bytes) -> None:
         """Send the requests of the next `framed` call now, so that the server works on them in the meantime.
@@ -396,18 +397,23 @@ class Client:
         self._socket.sendall(payload + packed(b"ECHO", nonce))
         self._ahead = payload, b"$32\r\n%b\r\n" % nonce
 
-    def _framed_once(self, payload: bytes) -> bytes:
+    def _framed_once(self, payload: bytes, most: int | None) -> bytearray:
         if self._ahead is None:
             self._send_framed(payload)
         assert self._ahead is not None, "it has been sent now"
         frame = self._ahead[1]
-        chunks = [self._receive()]
-        end = chunks[0][-len(frame) :]
-        while end != frame:
-            chunks.append(self._receive())
-            end = (end + chunks[-1])[-len(frame) :] if len(chunks[-1]) < len(frame) else chunks[-1][-len(frame) :]
+        received = bytearray()  # grows in place: a list of parts would be twice as large where it is joined
+        while not received.endswith(frame):
+            received += self._receive()
+            if most is not None and len(received) > most + len(frame):
+                raise TooLong(received)
         self._ahead = None
-        return b"".join(chunks)[: -len(frame)]
+        del received[-len(frame) :]
+        return received
+
+
+class TooLong(Exception):
+    """Replies have more bytes than was asked for; its argument is what was received of them."""
 
 
 class _NotReady(Exception):
@@ -425,7 +431,7 @@ def _reply_reader() -> hiredis.Reader:
     return hiredis.Reader(replyError=_refusal, notEnoughData=_NO_REPLY_YET)
 
 
-def parsed(replies: bytes) -> list[Reply]:
+def parsed(replies: bytes | bytearray) -> list[Reply]:
     """Every reply in `replies`, which holds whole ones.
 
     >>> parsed(b":1\\r\\n*1\\r\\n$1\\r\\na\\r\\n")
@@ -434,7 +440,7 @@ def parsed(replies: bytes) -> list[Reply]:
     reader = _reply_reader()
     found: list[Reply] = []
     for at in range(0, len(replies), FEED):
-        reader.feed(replies[at : at + FEED])
+        reader.feed(bytes(replies[at : at + FEED]))
         while (reply := reader.gets()) is not _NO_REPLY_YET:
             found.append(reply)
     return found

@@ -57,6 +57,7 @@ class Columns:
         if self._payloads is not None:
             self._decoded = self._payloads.decode(field_of(page, self._payloads.field.encode()))
         arrays = [build(page, origin) for build in self._builders]
+        self._decoded = None
         return pyarrow.RecordBatch.from_arrays(arrays, schema=self.schema)
 
     def _builder(self, column: Any) -> Builder:
@@ -137,7 +138,7 @@ def field_of(page: Page, wanted: bytes) -> Any:
     missing: Any = numpy.ones(len(page), bool)
     places[entries[::-1]] = page.value_at[fields[::-1]]  # backwards: the first of two is what stays
     missing[entries] = False
-    return page.tokens.take(pyarrow.array(places, mask=missing))
+    return page.texts(places, missing)
 
 
 def _same_place(page: Page, wanted: bytes) -> int:

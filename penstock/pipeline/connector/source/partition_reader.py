@@ -9,28 +9,26 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from itertools import groupby
 from operator import attrgetter
-from typing import Any, Final
+from typing import Any
 
 from pyspark.sql.datasource import InputPartition
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from penstock.errors import ReplyError
-from penstock.pipeline.connector.connection.client import Client, Endpoint, Request, packed
-from penstock.pipeline.connector.connection.stream_info import refused, stream_states
+from penstock.pipeline.connector.connection.client import Client, Endpoint, Request
+from penstock.pipeline.connector.connection.stream_info import stream_states
 from penstock.pipeline.connector.placeholder import is_placeholder
 from penstock.pipeline.connector.source.data_loss import WENT_BACK, cause_of, range_loss, warn_or_end
 from penstock.pipeline.connector.source.entry_columns import Columns, Origin
-from penstock.pipeline.connector.source.entry_pages import Page, decode
+from penstock.pipeline.connector.source.entry_pages import Page
 from penstock.pipeline.connector.source.id_ranges import IdRange
+from penstock.pipeline.connector.source.page_requests import MOST_REQUESTS, PageRequests
 from penstock.pipeline.connector.source.range_splitter import exclusive
 from penstock.pipeline.connector.source.source_options import Entries
 from penstock.pipeline.connector.worker import keep_modules
 from penstock.pipeline.errors import PipelineError, ShortErrors
 from penstock.storage.streams import ids
 from penstock.storage.streams.ids import StreamId
-
-MOST_REQUESTS: Final = 500  # in one round trip
-LARGE_REPLY: Final = 32 << 20  # bytes; pages become shorter where entries are long, so that a task fits in memory
 
 
 class Task(InputPartition):
@@ -70,6 +68,7 @@ class TaskReader(ShortErrors):
                 for keys, page in reading.pages(ranges):
                     deliveries = reading.deliveries(keys, page) if counts else None
                     yield columns.batch(page, Origin(name, keys, deliveries))
+                    del page  # before the next one is received
 
     def endpoint(self, name: str) -> Endpoint:
         return self.options.servers.by_name()[name]
@@ -105,14 +104,14 @@ class _Reading:
         """`ahead`: nothing else is sent between two pages, so the next one may be requested early."""
         self._client = client
         self._options = options
-        self._fetch = options.sizing.fetch
+        self._asking = PageRequests(client, options.sizing.fetch, options.fetch_bytes)
         self._ahead = ahead
         self._channel = channel
 
     def pages(self, ranges: Iterable[IdRange]) -> Iterator[tuple[tuple[bytes, ...], Page]]:
-        """Pages of about `fetchSize` entries at most, with the key of each reply in them.
+        """Pages of about `fetchBytes`, and of `fetchSize` entries at most, with the key of each reply in them.
 
-        The next page is requested before the current one is yielded.
+        The next page is requested before the current one is yielded, and received when that one is not needed any more.
         """
         waiting = deque(_RangeProgress(id_range) for id_range in ranges)
         while waiting:
@@ -121,8 +120,12 @@ class _Reading:
                 continue
             asked = self._next(waiting)
             while asked:
-                count = self._fetch
-                page = self._page(self._requests(asked), asked[0].id_range.key)
+                count = self._asking.entries
+                page = self._asking.page(self._requests(asked), asked[0].id_range.key)
+                if page is None:
+                    waiting.extendleft(reversed(asked))
+                    asked = self._next(waiting)
+                    continue
                 keys = tuple(one.id_range.key for one in asked)
                 self._doubt(asked, page)
                 for number, one in reversed(list(enumerate(asked))):
@@ -136,9 +139,10 @@ class _Reading:
                         self._check_end(one.id_range, one.rows)
                 asked = self._next(waiting) if waiting and not waiting[0].id_range.ids else []
                 if asked and self._ahead:
-                    self._client.send_ahead(_joined(self._requests(asked)))
+                    self._asking.ask_ahead(self._requests(asked))
                 if len(page):
                     yield keys, page
+                del page
 
     def _next(self, waiting: deque[_RangeProgress]) -> list[_RangeProgress]:
         """Pieces that fit into one page together, or the first alone."""
@@ -146,35 +150,31 @@ class _Reading:
         weight = asked[0].id_range.weight
         while waiting and len(asked) < MOST_REQUESTS and not waiting[0].id_range.ids:
             weight += waiting[0].id_range.weight
-            if weight > self._fetch:
+            if weight > self._asking.entries:
                 break
             asked.append(waiting.popleft())
         return asked
 
     def _requests(self, asked: list[_RangeProgress]) -> list[Request]:
+        count = self._asking.entries
         return [
-            ["XRANGE", one.id_range.key, exclusive(one.after), ids.text(one.id_range.upto), "COUNT", self._fetch]
+            ["XRANGE", one.id_range.key, exclusive(one.after), ids.text(one.id_range.upto), "COUNT", count]
             for one in asked
         ]
 
-    def _page(self, requests: list[Request], key: bytes) -> Page:
-        replies = self._client.framed(_joined(requests))
-        if len(replies) > LARGE_REPLY and self._fetch > 1:
-            self._fetch = max(self._fetch // 2, 1)
-        try:
-            return decode(replies, len(requests))
-        except ReplyError as refusal:
-            raise refused(self._client, key, refusal) from None
-
     def _listed(self, id_range: IdRange) -> Iterator[tuple[tuple[bytes, ...], Page]]:
         """The entries of a range that is a list of ids."""
-        rows = 0
-        for at in range(0, len(id_range.ids), MOST_REQUESTS):
-            some = [ids.text(one) for one in id_range.ids[at : at + MOST_REQUESTS]]
-            page = self._page([["XRANGE", id_range.key, one, one] for one in some], id_range.key)
+        rows, at = 0, 0
+        while at < len(id_range.ids):
+            some = [ids.text(one) for one in id_range.ids[at : at + min(self._asking.entries, MOST_REQUESTS)]]
+            page = self._asking.page([["XRANGE", id_range.key, one, one] for one in some], id_range.key)
+            if page is None:
+                continue
+            at += len(some)
             rows += len(page)
             if len(page):
                 yield (id_range.key,) * len(some), page
+            del page
         if rows < len(id_range.ids):
             self._check_end(id_range, rows)
 
@@ -227,7 +227,3 @@ class _Reading:
             if not isinstance(reply, ReplyError):
                 found.update((entry_id, count) for entry_id, _, _, count in reply)
         return found
-
-
-def _joined(requests: list[Request]) -> bytes:
-    return b"".join(packed(*words) for words in requests)

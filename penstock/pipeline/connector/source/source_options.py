@@ -19,6 +19,7 @@ ALWAYS, CERTAIN, NEVER = "true", "certain", "false"  # the values of failOnDataL
 EARLIEST, LATEST, GROUP = "earliest", "latest", "group"
 EVERY_OTHER = "*"  # in the JSON of startingId and its like: the streams that it does not name
 CURSOR, SHARED = "cursor", "shared"
+FETCH_BYTES, LARGEST_PAGE = 8 << 20, 1 << 30
 BOUNDS = ("startingId", "startingTimestamp", "endingId", "endingTimestamp")
 
 Value = TypeVar("Value")
@@ -118,6 +119,7 @@ class Entries:
     sizing: Sizing
     start: Bound[str]
     end: Bound[int]  # an id, inclusive; ids.MAX: whatever there is
+    fetch_bytes: int  # about as many in a page
     max_per_trigger: int | None
     min_per_trigger: int | None
     max_delay_ms: int
@@ -150,6 +152,7 @@ def read_entries(options: Mapping[str, str], streaming: bool) -> Entries:
         sizing=read_sizing(reader),
         start=read_start(reader, LATEST if streaming else EARLIEST),
         end=_read_end(reader, streaming),
+        fetch_bytes=reader.integer("fetchBytes", FETCH_BYTES, 1, LARGEST_PAGE),
         max_per_trigger=reader.integer("maxEntriesPerTrigger", None, 1),
         min_per_trigger=reader.integer("minEntriesPerTrigger", None, 1),
         max_delay_ms=reader.duration_ms("maxTriggerDelay", "15m"),

@@ -58,13 +58,13 @@ class PendingPage:
         )
 
 
-def decode_pending(replies: bytes) -> PendingPage:
+def decode_pending(replies: bytes | bytearray) -> PendingPage:
     """The replies to an extended XPENDING and to TIME; ReplyError for a refusal."""
     page = _by_columns(replies)
     return _by_parser(replies) if page is None else page
 
 
-def _by_parser(replies: bytes) -> PendingPage:
+def _by_parser(replies: bytes | bytearray) -> PendingPage:
     rows, time = parsed(replies)
     for reply in (rows, time):
         if isinstance(reply, ReplyError):
@@ -80,7 +80,7 @@ def _by_parser(replies: bytes) -> PendingPage:
     )
 
 
-def _by_columns(replies: bytes) -> PendingPage | None:
+def _by_columns(replies: bytes | bytearray) -> PendingPage | None:
     """The page, or None if a consumer's name holds a line end (entry_pages.py says why the split is right)."""
     text = numpy.frombuffer(replies, numpy.uint8)
     ends = numpy.flatnonzero(text == CR)
@@ -120,5 +120,5 @@ def _by_columns(replies: bytes) -> PendingPage | None:
     )
 
 
-def _milliseconds(seconds: bytes, micros: bytes) -> int:
+def _milliseconds(seconds: bytes | bytearray, micros: bytes | bytearray) -> int:
     return int(seconds) * 1000 + int(micros) // 1000
