@@ -272,6 +272,79 @@ def test_the_order_within_a_stream_is_kept_and_lists_may_be_json(server: redis.R
     assert [row["_id"] for row in stream.batch()] == expected
 
 
+# -- limits -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def round_trips(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The requests of each round trip."""
+    found: list[int] = []
+    exchange, framed = Client._exchange_once, Client._framed_once
+
+    def noted(self: Client, payload: bytes, count: int, wait_s: float) -> Any:
+        found.append(count)
+        return exchange(self, payload, count, wait_s)
+
+    def noted_framed(self: Client, payload: bytes, most: int | None) -> Any:
+        found.append(payload.count(b"XRANGE"))
+        return framed(self, payload, most)
+
+    monkeypatch.setattr(Client, "_exchange_once", noted)
+    monkeypatch.setattr(Client, "_framed_once", noted_framed)
+    return found
+
+
+def test_a_limit_below_the_number_of_streams_holds_and_costs_few_round_trips(
+    server: redis.Redis, query: Any, round_trips: list[int]
+) -> None:
+    with server.pipeline(transaction=False) as pipe:
+        for number in range(1000):
+            pipe.xadd(f"s:{number:04d}", {"n": number}, "1-1")
+            pipe.xadd(f"s:{number:04d}", {"n": number}, "1-2")
+        pipe.execute()
+    stream = query(streamPattern="s:*", startingId="earliest", maxEntriesPerTrigger=300)
+    stream.plan()
+    trips = len(round_trips)
+    batches = [stream.run()]
+    while (found := stream.batch()) is not None:
+        batches.append(found)
+
+    assert trips <= 8  # the keys, their states, and pages of some hundred streams each
+    assert [len(batch) for batch in batches] == [300, 300, 300, 300, 300, 300, 200]
+    assert len({(row["_stream"], row["_id"]) for batch in batches for row in batch}) == 2000
+    assert len({row["_stream"] for batch in batches[:4] for row in batch}) == 1000  # each has its turn
+
+
+@pytest.mark.parametrize(
+    ("sizes", "least", "most"),
+    [([1000] * 400, 40, 110), ([1000] * 200 + [20_000] * 50, 4, 110), ([100_000] * 5, 1, 1)],
+    ids=["all alike", "long ones at the end", "each is longer than the limit"],
+)
+def test_a_batch_has_about_as_many_bytes_as_the_option_allows(
+    server: redis.Redis, query: Any, sizes: list[int], least: int, most: int
+) -> None:
+    for number, size in enumerate(sizes, 1):
+        server.xadd("s", {"v": "x" * size}, f"{number}-0")
+    stream = query("_id string, v string", stream="s", startingId="earliest", maxBytesPerTrigger=100_000)
+    batches = []
+    while (found := stream.batch()) is not None:
+        batches.append(found)
+
+    assert [int(row["_id"].split("-")[0]) for batch in batches for row in batch] == list(range(1, len(sizes) + 1))
+    assert least <= len(batches[0]) <= most
+    assert max(sum(len(row["v"]) for row in batch) for batch in batches[:-1]) <= 200_000
+
+
+def test_an_even_limit_in_bytes_is_divided_among_streams(server: redis.Redis, query: Any) -> None:
+    for key in ("a", "b", "c"):
+        for number in range(1, 101):
+            server.xadd(key, {"v": "x" * 1000}, f"{number}-0")
+    stream = query("_stream string", stream="a,b,c", startingId="earliest", maxBytesPerTrigger=33_000)
+
+    first = [row["_stream"] for row in stream.batch()]
+    assert 24 <= len(first) <= 33 and {first.count(key) for key in "abc"} <= set(range(8, 12))
+
+
 # -- what is lost -----------------------------------------------------------------------------------------------------
 
 

@@ -245,3 +245,42 @@ def test_a_group_that_is_set_back_ends_the_query_or_is_warned_of_once(server: re
     with pytest.warns(UserWarning, match="the group went backwards"):
         assert goes_on.ids() == ["1-2", "1-3"]
     assert goes_on.batch() is None
+
+
+@pytest.mark.parametrize("limit", [{"maxEntriesPerTrigger": 500}, {"maxBytesPerTrigger": 20_000}])
+def test_what_was_pending_at_a_restart_comes_in_batches_of_the_limit(
+    server: redis.Redis, query: Any, limit: dict[str, int]
+) -> None:
+    expected = fill(server, "s", *range(1, 3001))
+    server.xgroup_create("s", "g", "0")
+    server.xreadgroup("g", "spark", {"s": ">"}, count=2600)
+    stream = query(consumer="spark", **limit)
+    batches = []
+    while (found := stream.batch()) is not None:
+        batches.append([row["_id"] for row in found])
+
+    assert [one for batch in batches for one in batch] == expected
+    assert 300 < len(batches[0]) <= 600
+    assert max(map(len, batches)) <= 1200  # the last of the old ones, and the first new ones
+    assert pending(server) == []
+
+
+def test_a_restart_with_more_streams_than_entries_in_a_batch_keeps_the_limit(
+    server: redis.Redis, endpoint: str
+) -> None:
+    keys = [f"s:{number:02d}" for number in range(30)]
+    for key in keys:
+        fill(server, key, *range(1, 6))
+        server.xgroup_create(key, "g", "0")
+        server.xreadgroup("g", "spark", {key: ">"})
+    shared = {"endpoints": endpoint, "group": "g", "groupMode": "shared", "consumer": "spark"}
+    stream = Query(**shared, streamPattern="s:*", maxEntriesPerTrigger="10")
+    batches = []
+    while (found := stream.batch()) is not None:
+        batches.append([(row["_stream"], row["_id"]) for row in found])
+    stream.stop()
+
+    assert sorted(row for batch in batches for row in batch) == [
+        (key, f"1-{seq}") for key in keys for seq in range(1, 6)
+    ]
+    assert [len(batch) for batch in batches] == [10] * 15

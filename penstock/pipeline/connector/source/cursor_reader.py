@@ -4,6 +4,7 @@ New entries always get ids above the stream's last id, and entries never change.
 same rows, and nothing needs to be acknowledged. If the option `group` is given, that group only shows the progress.
 """
 
+from bisect import bisect
 from dataclasses import replace
 from typing import Any, Final
 
@@ -17,6 +18,7 @@ from penstock.pipeline.connector.source.data_loss import beginning, count_loss, 
 from penstock.pipeline.connector.source.id_ranges import IdRange, cut, how_many, shares
 from penstock.pipeline.connector.source.offsets import Position, Seen, StreamOf, cursor_json, cursor_of
 from penstock.pipeline.connector.source.partition_reader import Task
+from penstock.pipeline.connector.source.rate_limit import Counted, Counting
 from penstock.pipeline.connector.source.source_metrics import ENTRIES_MISSING, METRICS, STREAMS_MISSING
 from penstock.pipeline.connector.source.source_options import EARLIEST, LATEST
 from penstock.pipeline.connector.source.stream_reader import StreamReader
@@ -36,6 +38,7 @@ class CursorReader(StreamReader):
         self._idle = False
         self._short_since_s: float | None = None  # since when there has been something, but less than a batch
         self._published: dict[StreamOf, StreamId] = {}
+        self._served_last: StreamOf = ("", b"")  # where there were more streams than entries in a batch
         self._planned: dict[StreamOf, Position] = {}  # the end of the newest batch
         self._found: dict[StreamOf, Position] = {}  # where streams begin that were found on the way and not planned yet
         self._seen: dict[StreamOf, Seen] = {}  # what streams were at the last look
@@ -123,15 +126,10 @@ class CursorReader(StreamReader):
         ahead = [stream for stream in sorted(self.states) if self.states[stream].last > begin[stream].id]
         if not moved and (not ahead or self._too_few(sum(weights.values()))):
             return None
-        granted = dict(weights)
-        if isinstance(limit, ReadMaxRows):
-            granted = dict(zip(ahead, shares(limit.max_rows, [weights[stream] for stream in ahead]), strict=True))
+        granted = self._granted(limit, ahead, weights, begin)
         ends = {stream: place.bare() for stream, place in begin.items()}
-        parts = self._tasks(sum(granted[stream] for stream in ahead))
-        share = -(-sum(granted[stream] for stream in ahead) // parts)
-        for stream in ahead:
-            if granted[stream] or not weights[stream]:
-                ends[stream] = self._end(stream, begin, granted[stream], weights[stream], share)
+        wanted = [stream for stream in ahead if granted[stream] or not weights[stream]]
+        ends |= self._ends(wanted, begin, granted, weights)
         # The initial offset is another one when batch 0 is run again.
         is_first = self.names.write(cursor_json(places)) == self._initial
         for stream, place in begin.items():
@@ -142,24 +140,73 @@ class CursorReader(StreamReader):
         self._planned = ends
         return cursor_json(ends)
 
-    def _end(
-        self, stream: StreamOf, begin: dict[StreamOf, Position], granted: int, weight: int, share: int
-    ) -> Position:
-        """Where a batch of about `granted` entries ends in a stream, and how it is split into tasks of `share` entries.
+    def _granted(
+        self, limit: ReadLimit, ahead: list[StreamOf], weights: dict[StreamOf, int], begin: dict[StreamOf, Position]
+    ) -> dict[StreamOf, int]:
+        """How many entries of each stream are in the next batch, by maxEntriesPerTrigger and maxBytesPerTrigger.
+
+        If there are more streams than entries, some get one entry, and the others one of the next batches.
+        """
+        most = limit.max_rows if isinstance(limit, ReadMaxRows) else sum(weights.values())
+        if self.options.max_bytes_per_trigger is not None:
+            some: dict[str, list[tuple[bytes, Position, StreamState]]] = {}
+            for stream in sorted(ahead, key=lambda one: -weights[one]):
+                some.setdefault(stream[0], []).append((stream[1], begin[stream], self.states[stream]))
+            most = min(most, max(self.options.max_bytes_per_trigger // self.mean_bytes(some), 1))
+        turns = [stream for stream in ahead if weights[stream]]
+        if len(turns) > most:
+            at = bisect(turns, self._served_last)
+            turns = (turns[at:] + turns[:at])[:most]
+            self._served_last = turns[-1]
+        granted = shares(most, [weights[stream] for stream in turns])
+        return dict.fromkeys(ahead, 0) | dict(zip(turns, granted, strict=True))
+
+    def _ends(
+        self,
+        wanted: list[StreamOf],
+        begin: dict[StreamOf, Position],
+        granted: dict[StreamOf, int],
+        weights: dict[StreamOf, int],
+    ) -> dict[StreamOf, Position]:
+        """Where a batch of about `granted` entries ends in each stream, and how it is split into tasks.
 
         Where there will be several tasks, none of them could tell how many entries are missing. So they are counted
         here where some may be: some were deleted one by one, there are too few, or the last one that was read is gone.
         """
-        name, key = stream
-        client, state, place = self.connections.asking[name], self.states[stream], begin[stream]
-        parts = -(-granted // max(share, 1))
-        if granted >= weight and not (parts > 1 and self._is_doubtful(stream, place)):
-            end = rate_limit.end_position(state)
-            cuts = rate_limit.sampled_cuts(client, key, place.id, end, granted, parts)
-            uncounted = place.seen or seen_in(state) if place.added is None else seen_in(state) if cuts else None
-            return replace(end, cuts=cuts, seen=uncounted)
-        most = granted if granted < weight else state.length
-        counted = rate_limit.count_entries(client, key, place, state, most, self.options.sizing.fetch)
+        total = sum(granted[stream] for stream in wanted)
+        share = -(-total // self._tasks(total))
+        parts = {stream: -(-granted[stream] // max(share, 1)) for stream in wanted}
+        ends: dict[StreamOf, Position] = {}
+        to_count: dict[str, list[Counting]] = {}
+        for stream in wanted:
+            (name, key), state, place = stream, self.states[stream], begin[stream]
+            is_limited = granted[stream] < weights[stream]
+            if not is_limited and not (parts[stream] > 1 and self._is_doubtful(stream, place)):
+                ends[stream] = self._whole(stream, place, granted[stream], parts[stream])
+                continue
+            most_bytes = self.options.max_bytes_per_trigger if is_limited else None
+            if most_bytes is not None:
+                most_bytes = most_bytes * granted[stream] // total
+            entries = granted[stream] if is_limited else state.length
+            to_count.setdefault(name, []).append(Counting(key, place, state, entries, most_bytes))
+        for name, some in to_count.items():
+            client, sizing = self.connections.asking[name], self.options.sizing
+            counted = rate_limit.count_entries(client, some, sizing.fetch, self.options.fetch_bytes)
+            for key, found in counted.items():
+                ends[name, key] = self._counted_end((name, key), begin, found, parts[name, key])
+        return ends
+
+    def _whole(self, stream: StreamOf, place: Position, entries: int, parts: int) -> Position:
+        """The end of a batch that has all there is of a stream."""
+        (name, key), state = stream, self.states[stream]
+        end = rate_limit.end_position(state)
+        cuts = rate_limit.sampled_cuts(self.connections.asking[name], key, place.id, end, entries, parts)
+        uncounted = place.seen or seen_in(state) if place.added is None else seen_in(state) if cuts else None
+        return replace(end, cuts=cuts, seen=uncounted)
+
+    def _counted_end(self, stream: StreamOf, begin: dict[StreamOf, Position], counted: Counted, parts: int) -> Position:
+        """The end of a batch whose entries were counted; what is missing is reported, and `begin` moves behind it."""
+        state, place = self.states[stream], begin[stream]
         lost = count_loss(place, state, counted.entries) if counted.is_end else None
         if lost is not None:
             self.report_loss(stream, lost)

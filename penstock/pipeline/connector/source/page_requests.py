@@ -20,17 +20,16 @@ ENTRY: Final = b"\r\n*2\r\n$"  # what an entry begins with, behind another one
 class PageRequests:
     """Asks one server for pages of at most `most` entries and `fetch_bytes`, unless a single entry has more.
 
-    `entries` is how many the next page may have; it changes with each page.
+    `entries` is how many the next page may have, `mean_bytes` what those of the last one have; each page changes them.
     """
 
     def __init__(self, client: Client, most: int, fetch_bytes: int) -> None:
         self._client = client
         self._most = most
         self._bytes = fetch_bytes
-        self._usual = (
-            fetch_bytes // 2
-        )  # entries differ, and their columns take as much again
+        self._usual = fetch_bytes // 2  # entries differ, and their columns take as much again
         self.entries = min(FIRST, most)
+        self.mean_bytes = 0
 
     def page(self, requests: Sequence[Request], key: bytes) -> Page | None:
         """The entries that these requests (XRANGE) reply; None if they are too long: `entries` is less then.
@@ -49,7 +48,8 @@ class PageRequests:
         except ReplyError as refusal:
             raise refused(self._client, key, refusal) from None
         if len(page):
-            self.entries = max(min(self._usual * len(page) // len(replies), self._most), 1)
+            self.mean_bytes = max(len(replies) // len(page), 1)
+            self.entries = max(min(self._usual // self.mean_bytes, self._most), 1)
         return page
 
     def ask_ahead(self, requests: Sequence[Request]) -> None:

@@ -1,18 +1,22 @@
 """Where a batch ends: at the end of each stream, or after a share of its backlog; and where it is split into tasks."""
 
 import itertools
+from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from penstock.pipeline.connector.connection.client import Client, packed
+from penstock.pipeline.connector.connection.client import Client, Request, packed
 from penstock.pipeline.connector.connection.stream_info import StreamState
-from penstock.pipeline.connector.source.entry_pages import decode
+from penstock.pipeline.connector.source.entry_pages import Page, decode
 from penstock.pipeline.connector.source.id_ranges import even_cuts
 from penstock.pipeline.connector.source.offsets import Position
+from penstock.pipeline.connector.source.page_requests import MOST_REQUESTS, PageRequests
 from penstock.pipeline.connector.source.range_splitter import exclusive, find_cuts
 from penstock.storage.streams import ids
 from penstock.storage.streams.ids import StreamId
 
+SAMPLES: Final = 16  # entries that are read to estimate the bytes of the others
 MARKS: Final = 256  # ids kept while entries are counted, at even distances: the range can be split there
 
 
@@ -36,6 +40,18 @@ def end_position(state: StreamState) -> Position:
     return Position(state.last, state.added)
 
 
+def entry_bytes(client: Client, backlogs: Sequence[tuple[bytes, Position, StreamState]]) -> tuple[int, int]:
+    """The bytes of some of the entries after these positions, and how many entries they are, at most SAMPLES."""
+    each = max(SAMPLES // max(len(backlogs), 1), 1)
+    requests = [
+        packed("XRANGE", key, exclusive(at), ids.text(state.last), "COUNT", 1)
+        for key, place, state in backlogs
+        for at in (place.id, *even_cuts(max(place.id, state.first - 1), state.last, each))[:each]
+    ]
+    replies = client.framed(b"".join(requests))
+    return len(replies), len(decode(replies, len(requests)))
+
+
 @dataclass(frozen=True, slots=True)
 class Counted:
     """The position after `entries` entries, which were read for it; `marks` are ids among them, one after each `every`.
@@ -50,31 +66,77 @@ class Counted:
     is_end: bool
 
 
-def count_entries(client: Client, key: bytes, place: Position, state: StreamState, entries: int, fetch: int) -> Counted:
-    """Count up to `entries` entries after `place`, with about MARKS ids on the way, at even distances.
+class Counting:
+    """Entries of a stream after a position: at most `entries` and about `most_bytes` of them are counted."""
 
-    It reads all those entries: O(entries), in pages of `fetch`.
+    __slots__ = ("_after", "_bytes", "_entries", "_every", "_marks", "_place", "_seen", "_state", "key")
+
+    def __init__(
+        self, key: bytes, place: Position, state: StreamState, entries: int, most_bytes: int | None = None
+    ) -> None:
+        self.key = key
+        self._place = place
+        self._state = state
+        self._entries = entries
+        self._bytes = most_bytes
+        self._every = max(entries // MARKS, 1)
+        self._after = place.id
+        self._marks: list[StreamId] = []
+        self._seen = 0
+
+    @property
+    def left(self) -> int:
+        return self._entries - self._seen
+
+    def request(self, count: int) -> Request:
+        return ["XRANGE", self.key, exclusive(self._after), ids.text(self._state.last), "COUNT", min(count, self.left)]
+
+    def take(self, page: Page, number: int, count: int, mean_bytes: int) -> Counted | None:
+        """Take the entries of a reply, the page's `number`th; what was counted, if that is all."""
+        rows, asked = page.counts[number], min(count, self.left)
+        if rows:
+            begin = sum(page.counts[:number])
+            places = page.id_at[begin : begin + rows][(-self._seen - 1) % self._every :: self._every]
+            self._marks += [ids.parse(one) for one in page.texts(places).to_pylist()]
+            self._after = ids.parse(page.last_id(number))
+            self._seen += rows
+        if self._bytes is not None:
+            self._bytes -= rows * mean_bytes
+        if rows < asked or self._after >= self._state.last:
+            return Counted(end_position(self._state), self._seen, self._marks, self._every, True)
+        if self.left and (self._bytes is None or self._bytes > 0):
+            return None
+        # Entries that are missing between here and `place` count as missing after here: they are told of at the end.
+        added = None if self._place.added is None else self._place.added + self._seen
+        end = Position(self._after, added, since=self._place.since_if(self._state.max_deleted))
+        return Counted(end, self._seen, self._marks, self._every, False)
+
+
+def count_entries(client: Client, wanted: Sequence[Counting], fetch: int, fetch_bytes: int) -> dict[bytes, Counted]:
+    """Count entries of some streams, by key, with about MARKS ids on the way, at even distances.
+
+    It reads all those entries, of many streams in one round trip: O(entries), in pages of at most `fetch`.
     """
-    after, seen = place.id, 0
-    marks: list[StreamId] = []
-    every = max(entries // MARKS, 1)
-    while seen < entries:
-        count = min(fetch, entries - seen)
-        page = decode(client.framed(packed("XRANGE", key, exclusive(after), ids.text(state.last), "COUNT", count)))
-        if not len(page):
-            return Counted(end_position(state), seen, marks, every, True)
-        texts = page.texts(page.id_at[(-seen - 1) % every :: every])
-        marks += [ids.parse(one) for one in texts.to_pylist()]
-        after = ids.parse(page.last_id())
-        seen += len(page)
-        if len(page) < count:
-            return Counted(end_position(state), seen, marks, every, True)
-    if after >= state.last:
-        return Counted(end_position(state), seen, marks, every, True)
-    # Entries that are missing between here and `place` count as missing after here: they are told of at the end.
-    added = None if place.added is None else place.added + seen
-    end = Position(after, added, since=place.since_if(state.max_deleted))
-    return Counted(end, seen, marks, every, False)
+    asking = PageRequests(client, fetch, fetch_bytes)
+    found: dict[bytes, Counted] = {}
+    waiting = deque(wanted)
+    while waiting:
+        count, asked = asking.entries, [waiting.popleft()]
+        room = count - min(asked[0].left, count)
+        while waiting and waiting[0].left <= room and len(asked) < MOST_REQUESTS:
+            room -= waiting[0].left
+            asked.append(waiting.popleft())
+        page = asking.page([one.request(count) for one in asked], asked[0].key)
+        if page is None:
+            waiting.extendleft(reversed(asked))
+            continue
+        for number, one in reversed(list(enumerate(asked))):
+            counted = one.take(page, number, count, asking.mean_bytes)
+            if counted is None:
+                waiting.appendleft(one)
+            else:
+                found[one.key] = counted
+    return found
 
 
 def counted_cuts(counted: Counted, parts: int) -> tuple[tuple[StreamId, ...], tuple[int, ...]]:

@@ -6,13 +6,14 @@ was written are found in the pending entries list. A batch is acknowledged once 
 """
 
 import secrets
+import sys
 from typing import Any, Final
 
 from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows
 
 from penstock.errors import ReplyError
 from penstock.pipeline.connector.connection.client import Client, Reply, Request, mapping, now_s, pause_s
-from penstock.pipeline.connector.connection.stream_info import StreamState
+from penstock.pipeline.connector.connection.stream_info import StreamState, stream_states
 from penstock.pipeline.connector.source.data_loss import (
     WENT_BACK,
     Loss,
@@ -33,7 +34,7 @@ from penstock.pipeline.connector.source.offsets import (
     delivered_of,
 )
 from penstock.pipeline.connector.source.partition_reader import Task
-from penstock.pipeline.connector.source.source_metrics import ENTRIES_BEHIND, METRICS, REDELIVERED, STREAMS
+from penstock.pipeline.connector.source.source_metrics import ENTRIES_BEHIND, METRICS, NOWHERE, REDELIVERED, STREAMS
 from penstock.pipeline.connector.source.source_options import EARLIEST, LATEST
 from penstock.pipeline.connector.source.stream_reader import StreamReader
 from penstock.pipeline.errors import ServerGone
@@ -151,10 +152,12 @@ class SharedReader(StreamReader):
         """The ids delivered to us, by stream, in parts; True if a part is a gapless run of the stream."""
         self._join_groups(done)
         taken: dict[StreamOf, list[tuple[bool, list[bytes]]]] = {}
-        if self._recover:
-            self._redelivered += self._add(taken, self._pending_in_no_offset(), together=False)
-            self._recover = False
         per_key = self._per_key(limit)
+        if self._recover:
+            found, self._recover = self._pending_in_no_offset(per_key, limit)
+            self._redelivered += self._add(taken, found, together=False)
+            if self._recover:  # the rest are the next batches: until then nothing else may become pending for us
+                return taken
         if self.options.claim_min_idle_ms is not None:
             for name, client in self.connections.asking.items():
                 claimed = self._claim(client, self._joined[name], per_key)
@@ -179,8 +182,19 @@ class SharedReader(StreamReader):
         return sum(map(len, found.values()))
 
     def _per_key(self, limit: ReadLimit) -> int:
-        keys = sum(map(len, self._joined.values()))
-        return max(limit.max_rows // max(keys, 1), 1) if isinstance(limit, ReadMaxRows) else MOST_A_KEY
+        """How many entries of each stream are in a batch, at most; one where there are more streams than entries."""
+        keys = max(sum(map(len, self._joined.values())), 1)
+        most = limit.max_rows // keys if isinstance(limit, ReadMaxRows) else MOST_A_KEY
+        if self.options.max_bytes_per_trigger is not None:
+            most = min(most, self.options.max_bytes_per_trigger // (keys * self._sampled_bytes()))
+        return max(most, 1)
+
+    def _sampled_bytes(self) -> int:
+        """About how many bytes an entry of the group's streams has."""
+        states = {name: stream_states(client, self._joined[name]) for name, client in self.connections.asking.items()}
+        return self.mean_bytes(
+            {name: [(key, NOWHERE, state) for key, state in some.items()] for name, some in states.items()}
+        )
 
     def _read_new(self, wanted: dict[str, list[bytes]], count: int, done: Delivered) -> dict[StreamOf, list[bytes]]:
         """XREADGROUP for new entries; what the group lost before they were delivered is reported first."""
@@ -325,13 +339,23 @@ class SharedReader(StreamReader):
 
     # -- taking over --------------------------------------------------------------------------------------------------
 
-    def _pending_in_no_offset(self) -> dict[StreamOf, list[bytes]]:
-        """Entries pending for our consumer: delivered to a driver that died before the offset was written."""
+    def _pending_in_no_offset(self, per_key: int, limit: ReadLimit) -> tuple[dict[StreamOf, list[bytes]], bool]:
+        """Entries pending for our consumer: delivered to a driver that died before the offset was written.
+
+        As many as a batch may have, and whether there may be more: what was in the batch before is acknowledged.
+        """
+        left = limit.max_rows if isinstance(limit, ReadMaxRows) else sys.maxsize
         found: dict[StreamOf, list[bytes]] = {}
+        more = False
         for name, keys in self._joined.items():
-            for key in keys:
-                found[name, key] = self._pending(self.connections.asking[name], key, b"-", b"+")
-        return found
+            looks: list[Request] = [["XPENDING", key, self.group, "-", "+", per_key, self._name or ""] for key in keys]
+            for key, page in zip(keys, self.connections.asking[name].pipeline(looks), strict=True):
+                if isinstance(page, ReplyError):
+                    raise page
+                found[name, key] = [row[0] for row in page[:left]]
+                more |= len(page) == per_key or len(page) > left
+                left -= len(found[name, key])
+        return found, more and any(found.values())
 
     def _pending(self, client: Client, key: bytes, first: bytes, last: bytes) -> list[bytes]:
         """The ids in a range that are pending for us."""

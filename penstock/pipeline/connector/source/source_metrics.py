@@ -20,14 +20,14 @@ ENTRIES_MISSING: Final = "entriesMissing"  # entries that could not be read, sin
 MISSING_BY_CAUSE: Final = "entriesMissingByCause"
 REDELIVERED: Final = "redelivered"  # entries taken that were delivered before, since this driver started
 
-_NOWHERE: Final = Position(ids.ZERO, 0)
+NOWHERE: Final = Position(ids.ZERO, 0)
 
 
 def behind(planned: dict[StreamOf, Position], states: dict[StreamOf, StreamState]) -> dict[str, int]:
     """How far the newest batch's end is behind the streams' ends: entries in all, and milliseconds at most."""
     entries, ms = 0, 0
     for stream, state in states.items():
-        place = planned.get(stream, _NOWHERE)
+        place = planned.get(stream, NOWHERE)
         entries += rate_limit.backlog(place, state)
         if state.length:
             ms = max(ms, ms_between(max(place.id, state.first), state.last))

@@ -121,6 +121,7 @@ class Entries:
     end: Bound[int]  # an id, inclusive; ids.MAX: whatever there is
     fetch_bytes: int  # about as many in a page
     max_per_trigger: int | None
+    max_bytes_per_trigger: int | None
     min_per_trigger: int | None
     max_delay_ms: int
     poll_ms: int
@@ -154,6 +155,7 @@ def read_entries(options: Mapping[str, str], streaming: bool) -> Entries:
         end=_read_end(reader, streaming),
         fetch_bytes=reader.integer("fetchBytes", FETCH_BYTES, 1, LARGEST_PAGE),
         max_per_trigger=reader.integer("maxEntriesPerTrigger", None, 1),
+        max_bytes_per_trigger=reader.integer("maxBytesPerTrigger", None, 1),
         min_per_trigger=reader.integer("minEntriesPerTrigger", None, 1),
         max_delay_ms=reader.duration_ms("maxTriggerDelay", "15m"),
         poll_ms=reader.duration_ms("pollTimeout", "500ms"),

@@ -14,10 +14,10 @@ from penstock.pipeline.connector.connection.client import Client, now_s
 from penstock.pipeline.connector.connection.connection_pool import Connections
 from penstock.pipeline.connector.connection.missing_streams import MissingStreams
 from penstock.pipeline.connector.connection.stream_info import StreamState, find_keys, stream_states
-from penstock.pipeline.connector.source import data_loss
+from penstock.pipeline.connector.source import data_loss, rate_limit
 from penstock.pipeline.connector.source.data_loss import UNCOUNTED, Loss
 from penstock.pipeline.connector.source.id_ranges import IdRange, pack
-from penstock.pipeline.connector.source.offsets import EndpointNames, StreamOf
+from penstock.pipeline.connector.source.offsets import EndpointNames, Position, StreamOf
 from penstock.pipeline.connector.source.partition_reader import Task, TaskReader
 from penstock.pipeline.connector.source.source_metrics import ENTRIES_MISSING, MISSING_BY_CAUSE, STREAMS_MISSING
 from penstock.pipeline.connector.source.source_options import Entries
@@ -95,6 +95,14 @@ class StreamReader(TaskReader, DataSourceStreamReader, SupportsTriggerAvailableN
         self.states = {
             (name, key): state for name, states in self.connections.each(ask).items() for key, state in states.items()
         }
+
+    def mean_bytes(self, backlogs: dict[str, list[tuple[bytes, Position, StreamState]]]) -> int:
+        """About how many bytes an entry after these positions has, by a few of the first streams of each server."""
+        size, entries = 0, 0
+        for name, some in backlogs.items():
+            more, read = rate_limit.entry_bytes(self.connections.asking[name], some[: rate_limit.SAMPLES])
+            size, entries = size + more, entries + read
+        return max(size // max(entries, 1), 1)
 
     # -- what is missing ----------------------------------------------------------------------------------------------
 
