@@ -122,15 +122,82 @@ def test_what_does_not_parse_is_null_and_its_neighbours_are_not() -> None:
     assert values("int", b"1", b"no", b"3") == [1, None, 3]
 
 
-def test_what_does_not_parse_stops_a_query_that_wants_it_so() -> None:
-    with pytest.raises(PipelineError, match=r"column 'v'.*PERMISSIVE"):
-        values("int", b"1", b"no", fail_fast=True)
+@pytest.mark.parametrize(
+    ("ddl", "fields", "told"),
+    [
+        ("sku string, qty int", [b"sku", b"a", b"qty", b"x1"], "field 'qty', column 'qty': b'x1' is no int32"),
+        (
+            "sku string",
+            [b"sku", b"\xff" * 100],
+            "field 'sku', column 'sku': b'" + "\\xff" * 80 + "' is no string; declare",
+        ),
+        ("fields map<string,string>", [b"a", b"1", b"b", b"\xfe"], "field 'b', column 'fields': b'\\xfe' is no string"),
+        ("fields map<string,binary>", [b"\xfe", b"1"], "column 'fields': b'\\xfe' is no string"),
+    ],
+    ids=["a number", "a text", "among all fields", "a name"],
+)
+def test_a_query_that_fails_fast_names_the_value_and_where_it_is(ddl: str, fields: list[bytes], told: str) -> None:
+    good, bad = [b"1-0", [b"sku", b"a", b"qty", b"1"]], [b"2-7", fields]
+    with pytest.raises(PipelineError) as caught:
+        columns(ddl, good, bad, [b"3-0", fields], fail_fast=True)
+
+    assert str(caught.value).startswith("main: stream 'orders', entry 2-7, field ")
+    assert told in str(caught.value)
+    assert str(caught.value).endswith("(mode=PERMISSIVE makes it null)")
 
 
-def test_text_that_is_not_utf8_is_refused_with_advice_or_replaced() -> None:
-    with pytest.raises(PipelineError, match="declare the column binary"):
-        values("string", b"\xff")
+def test_the_stream_of_a_value_that_does_not_fit_is_named_where_a_page_has_several() -> None:
+    page = from_lists([[[b"1-0", [b"n", b"1"]]], [], [[b"1-0", [b"n", b"2"]], [b"2-0", [b"n", b"?"]]]])
+    arrow = to_arrow_schema(schema("n int"), timezone="UTC")
+    with pytest.raises(PipelineError, match=r"stream 'c', entry 2-0, field 'n'"):
+        Columns(arrow, True, False).batch(page, Origin("main", (b"a", b"b", b"c")))
+
+
+@pytest.mark.parametrize(
+    ("ddl", "rows"),
+    [
+        (
+            "sku string, qty int, _corrupt string",
+            [
+                ("a", 1, None),
+                ("b", None, '{"qty": "x"}'),
+                (None, None, '{"sku": "\\\\xff", "qty": "é"}'),
+                (None, None, None),
+            ],
+        ),
+        (
+            "_corrupt binary, qty int",
+            [(None, 1), (b'{"qty": "x"}', None), ('{"qty": "é"}'.encode(), None), (None, None)],
+        ),
+        (
+            "fields map<string,string>, _corrupt string",
+            [
+                ([("sku", "a"), ("qty", "1")], None),
+                ([("sku", "b"), ("qty", "x")], None),
+                ([("sku", None), ("qty", "é")], '{"sku": "\\\\xff"}'),
+                ([], None),
+            ],
+        ),
+    ],
+    ids=["columns", "as bytes", "all fields"],
+)
+def test_what_does_not_fit_is_null_and_in_the_column_corrupt(ddl: str, rows: list[Any]) -> None:
+    fields = [[b"sku", b"a", b"qty", b"1"], [b"sku", b"b", b"qty", b"x"], [b"sku", b"\xff", b"qty", "é".encode()], []]
+    entries = [[b"%d-0" % number, some] for number, some in enumerate(fields, 1)]
+
+    assert [tuple(row.values()) for row in columns(ddl, *entries)] == rows
+
+
+def test_text_that_is_not_utf8_is_null_or_replaced_and_ends_no_query_that_did_not_ask_for_it() -> None:
+    assert values("string", b"ok", b"\xff") == ["ok", None]
     assert values("string", b"ok", b"\xff", replace=True) == ["ok", "\N{REPLACEMENT CHARACTER}"]
+    assert values("int", b"7", b"\xff") == [7, None]
+
+
+def test_a_name_that_is_not_utf8_is_replaced() -> None:
+    (row,) = columns("fields map<string,string>, _corrupt string", [b"1-0", [b"\xffa", b"1"]])
+
+    assert row == {"fields": [("\N{REPLACEMENT CHARACTER}a", "1")], "_corrupt": '{"\\\\xffa": "\\\\xffa"}'}
 
 
 def test_ids_beyond_sparks_times_have_no_time() -> None:

@@ -95,9 +95,23 @@ def test_what_does_not_fit_is_corrupt_and_its_neighbours_are_not(document: bytes
     ]
 
 
-def test_a_query_that_fails_fast_ends_with_the_document() -> None:
-    with pytest.raises(PipelineError, match=r"a payload cannot be decoded: .*: b'\{\"a\": 1'"):
-        decoded("a bigint", b'{"a": 1', fail_fast=True)
+@pytest.mark.parametrize(
+    ("document", "told"),
+    [
+        (b'{"a": 1', r"field 'payload', Expecting ',' delimiter: .*: b'\{\"a\": 1' \(mode"),
+        (b'{"a": "x"}', r"field 'payload', column 'a': 'x' in a column of type int64: b'\{\"a\": \"x\"\}' \(mode"),
+    ],
+    ids=["no JSON", "a member of another type"],
+)
+def test_a_query_that_fails_fast_names_the_document_and_where_it_is(document: bytes, told: str) -> None:
+    with pytest.raises(PipelineError, match=r"^main: stream 's', entry 2-0, " + told):
+        decoded("a bigint", b'{"a": 1}', document, b"{", fail_fast=True)
+
+
+def test_a_document_that_is_not_utf8_is_in_a_text_with_replacements() -> None:
+    (row,) = decoded(CORRUPT, b"\xff{")
+
+    assert row["_corrupt"] == "\N{REPLACEMENT CHARACTER}{"
 
 
 def test_types_that_json_lacks_are_texts() -> None:

@@ -221,6 +221,16 @@ def test_pending_entries_with_what_they_hold(server: redis.Redis, table: Any) ->
     ]
 
 
+def test_pending_fields_that_are_not_utf8_end_no_query(server: redis.Redis, table: Any) -> None:
+    server.xadd("s", {b"\xffa": b"\xfe"}, "1-0")
+    server.xgroup_create("s", "g", "0")
+    server.xreadgroup("g", "ann", {"s": ">"})
+
+    assert table("pending", "fields map<string,string>") == [
+        ([("\N{REPLACEMENT CHARACTER}a", "\N{REPLACEMENT CHARACTER}")],)
+    ]
+
+
 def test_a_column_that_a_table_does_not_have_is_refused(endpoint: str) -> None:
     with pytest.raises(OptionError, match="no column 'sku'"):
         table_readers.create_reader("groups", {"endpoints": endpoint}, schema("sku string"))

@@ -1,5 +1,6 @@
 """Pages of entries as Arrow record batches, with the columns and types of the schema."""
 
+import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
@@ -11,11 +12,12 @@ import pyarrow.compute as compute
 from penstock.pipeline.connector import schemas
 from penstock.pipeline.connector.source.entry_pages import DASH, Page, numbers
 from penstock.pipeline.connector.source.payload_options import PayloadOptions
-from penstock.pipeline.connector.source.payloads import Payloads
+from penstock.pipeline.connector.source.payloads import SHOWN, Payloads
 from penstock.pipeline.connector.source.text_values import Texts
 from penstock.pipeline.errors import OptionError, PipelineError
 from penstock.storage.streams import ids
 
+NOT_UTF8: Final = "; declare the column binary, or set decodeErrors=replace"
 LATEST_MS: Final = 2**63 // 1000 - 1  # the last moment that Spark's microseconds hold; an id may be far beyond
 
 
@@ -26,6 +28,17 @@ class Origin:
     endpoint: str
     streams: tuple[bytes, ...]
     deliveries: dict[bytes, int] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Misfits:
+    """Values that do not fit a column's type: which entries of the page have them, in which fields."""
+
+    column: str
+    kind: Any
+    entries: list[int]
+    fields: list[bytes]
+    texts: list[bytes]
 
 
 Builder: TypeAlias = Callable[[Page, Origin], Any]
@@ -42,23 +55,86 @@ class Columns:
         With `payload`, columns that are neither metadata nor `fields` are members of the payloads.
         """
         self.schema = schema
-        self._texts = Texts(fail_fast, replace_bad_text)
+        self._fail_fast = fail_fast
+        self._texts = Texts(replace_bad_text)
+        self._readable = Texts(replace_bad_text=True)
+        self._misfits: list[_Misfits] = []  # of the page
         self._payloads: Payloads | None = None
         self._decoded: tuple[Any, Any] | None = None  # the page's payloads as columns, and what is corrupt
         if payload is not None:
             members = [column for column in schema if column.name not in (*_METADATA, schemas.FIELDS, schemas.CORRUPT)]
-            self._payloads = Payloads(payload, members, fail_fast)
+            self._payloads = Payloads(payload, members)
         self._builders = [self._builder(column) for column in schema]
 
     def wants(self, name: str) -> bool:
         return name in self.schema.names
 
     def batch(self, page: Page, origin: Origin) -> Any:
+        """The rows of a page. With FAILFAST, PipelineError for the first value that does not fit."""
         if self._payloads is not None:
             self._decoded = self._payloads.decode(field_of(page, self._payloads.field.encode()))
         arrays = [build(page, origin) for build in self._builders]
+        if self._fail_fast:
+            self._refuse(page, origin)
+        for at, name in enumerate(self.schema.names):
+            if name == schemas.CORRUPT:  # after all others, which say what does not fit
+                arrays[at] = self._corrupt(page, self.schema.field(at).type)
         self._decoded = None
+        self._misfits = []
         return pyarrow.RecordBatch.from_arrays(arrays, schema=self.schema)
+
+    # -- what does not fit --------------------------------------------------------------------------------------------
+
+    def _cast(self, page: Page, texts: Any, kind: Any, column: str, field: bytes | None = None) -> Any:
+        """Values of a field, or of all fields of all entries, as a type; those that do not fit are noted."""
+        values = self._texts.cast(texts, kind)
+        if values.null_count > texts.null_count:
+            at: Any = numpy.flatnonzero(compute.and_(values.is_null(), texts.is_valid()).to_numpy(False))
+            entries: Any = at if field is not None else numpy.searchsorted(page.offsets, at, "right") - 1
+            fields = [field] * len(at) if field is not None else page.texts(page.name_at[at]).to_pylist()
+            self._misfits.append(_Misfits(column, kind, entries.tolist(), fields, texts.take(at).to_pylist()))
+        return values
+
+    def _refuse(self, page: Page, origin: Origin) -> None:
+        """PipelineError for the first value of a page that does not fit; the sentence says where it is."""
+        found = []
+        for misfits in self._misfits:
+            hint = (
+                "; declare the column binary, or set decodeErrors=replace" if misfits.kind == pyarrow.string() else ""
+            )
+            text, field = misfits.texts[0], misfits.fields[0].decode(errors="replace")
+            what = f"field {field!r}, column {misfits.column!r}: {text[:SHOWN]!r} is no {misfits.kind}{hint}"
+            found.append((misfits.entries[0], what))
+        if self._decoded is not None and self._payloads is not None:
+            corrupt = self._decoded[1]
+            if corrupt.null_count < len(corrupt):
+                at = int(numpy.flatnonzero(corrupt.is_valid().to_numpy(False))[0])
+                text, field = corrupt[at].as_py(), self._payloads.field
+                found.append((at, f"field {field!r}, {self._payloads.reason(text)}: {text[:SHOWN]!r}"))
+        if found:
+            at, what = min(found)
+            reply: Any = numpy.searchsorted(numpy.cumsum(page.counts), at, "right")
+            raise PipelineError(
+                f"{origin.endpoint}: stream {origin.streams[int(reply)].decode(errors='replace')!r}, entry "
+                f"{page.texts(page.id_at[at : at + 1])[0].as_py().decode()}, {what} (mode=PERMISSIVE makes it null)"
+            )
+
+    def _corrupt(self, page: Page, kind: Any) -> Any:
+        """The column `_corrupt`: a payload that cannot be decoded, else JSON with the fields that do not fit."""
+        texts = pyarrow.nulls(len(page), pyarrow.binary()) if self._decoded is None else self._decoded[1]
+        rows: dict[int, dict[str, str]] = {}
+        for misfits in self._misfits:
+            for entry, field, text in zip(misfits.entries, misfits.fields, misfits.texts, strict=True):
+                name = field.decode(errors="backslashreplace")
+                rows.setdefault(entry, {})[name] = text.decode(errors="backslashreplace")
+        if rows:
+            written = [
+                json.dumps(rows[at], ensure_ascii=False).encode() if at in rows else None for at in range(len(page))
+            ]
+            texts = compute.coalesce(texts, pyarrow.array(written, pyarrow.binary()))
+        return self._readable.cast(texts, kind)
+
+    # -- columns ------------------------------------------------------------------------------------------------------
 
     def _builder(self, column: Any) -> Builder:
         name, kind = column.name, column.type
@@ -67,37 +143,41 @@ class Columns:
             if not any(kind.equals(one) for one in allowed):
                 raise OptionError(f"the column {name!r} is to be {' or '.join(map(str, allowed))}, not {kind}")
             return lambda page, origin: build(page, origin, kind)
+        if name == schemas.CORRUPT:
+            _text_or_bytes(kind, "values of the column '_corrupt'")
+            return lambda page, origin: None
         if name == schemas.FIELDS and pyarrow.types.is_map(kind):
             return self._map_builder(kind)
         if name == schemas.FIELDS and pyarrow.types.is_list(kind):
             return self._list_builder(kind)
         if self._payloads is not None:
-            return self._payload_builder(name, kind)
+            return lambda page, origin: self._payload_column(name)
         if pyarrow.types.is_nested(kind):
             raise OptionError(
                 f"the column {name!r} cannot be {kind}: 'fields' may be map<string,string>, map<string,binary>, "
                 "map<binary,binary> or array<struct<name,value>>; every other column is one field's text"
             )
         wanted = name.encode()
-        return lambda page, origin: self._texts.cast(field_of(page, wanted), kind, name)
+        return lambda page, origin: self._cast(page, field_of(page, wanted), kind, name, wanted)
 
-    def _payload_builder(self, name: str, kind: Any) -> Builder:
-        if name != schemas.CORRUPT:
-            return lambda page, origin: self._payload_columns()[0].field(name)
-        _text_or_bytes(kind, "values of the column '_corrupt'")
-        return lambda page, origin: self._texts.cast(self._payload_columns()[1], kind, name)
-
-    def _payload_columns(self) -> tuple[Any, Any]:
+    def _payload_column(self, name: str) -> Any:
         assert self._decoded is not None, "batch() decodes first"
-        return self._decoded
+        return self._decoded[0].field(name)
+
+    def _names_and_values(self, page: Page, name_kind: Any, value_kind: Any) -> tuple[Any, Any]:
+        """All fields of all entries; a name that is not UTF-8 has U+FFFD in it, because keys cannot be null."""
+        texts = page.texts(page.name_at)
+        names = self._cast(page, texts, name_kind, schemas.FIELDS)
+        if names.null_count:
+            names = self._readable.cast(texts, name_kind)
+        return names, self._cast(page, page.texts(page.value_at), value_kind, schemas.FIELDS)
 
     def _map_builder(self, kind: Any) -> Builder:
         for part in (kind.key_type, kind.item_type):
             _text_or_bytes(part)
 
         def build(page: Page, origin: Origin) -> Any:
-            names = self._texts.cast(page.texts(page.name_at), kind.key_type, "fields")
-            values = self._texts.cast(page.texts(page.value_at), kind.item_type, "fields")
+            names, values = self._names_and_values(page, kind.key_type, kind.item_type)
             return pyarrow.MapArray.from_arrays(pyarrow.array(page.offsets), names, values, kind)
 
         return build
@@ -110,8 +190,7 @@ class Columns:
             _text_or_bytes(part.type)
 
         def build(page: Page, origin: Origin) -> Any:
-            names = self._texts.cast(page.texts(page.name_at), pair[0].type, "fields")
-            values = self._texts.cast(page.texts(page.value_at), pair[1].type, "fields")
+            names, values = self._names_and_values(page, pair[0].type, pair[1].type)
             pairs = pyarrow.StructArray.from_arrays([names, values], fields=list(pair))
             return pyarrow.ListArray.from_arrays(pyarrow.array(page.offsets), pairs, kind)
 

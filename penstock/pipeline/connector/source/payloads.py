@@ -1,8 +1,7 @@
 """Payloads as columns: the documents in one field of the entries, in JSON, Avro or Protobuf.
 
 A payload fits or it does not: one that cannot be decoded, or has a member of another type than its column, gives nulls
-in all columns, and its bytes in `_corrupt`. With FAILFAST it ends the query. An entry without the field has nulls, and
-is not corrupt.
+in all columns, and its bytes in `_corrupt`. An entry without the field has nulls, and is not corrupt.
 
 Many payloads are decoded at once. If that fails those that cannot be parsed are left out. If it fails still, for types
 that do not fit, they are halved until the ones at fault stand alone: O(n + k log n) for k of n.
@@ -20,8 +19,9 @@ import pyarrow.json
 
 from penstock.pipeline.connector.source.payload_options import AVRO, JSON, PayloadOptions
 from penstock.pipeline.connector.source.text_values import lenient, value_of
-from penstock.pipeline.errors import OptionError, PipelineError
+from penstock.pipeline.errors import OptionError
 
+SHOWN: Final = 80  # characters of a value that a message has
 ONE_BY_ONE: Final = 8  # payloads that are not halved any more
 
 
@@ -38,10 +38,9 @@ Decoder: TypeAlias = Callable[[list[bytes]], Any]  # a StructArray with a row fo
 class Payloads:
     """Decodes the payloads of pages into the columns of a schema."""
 
-    def __init__(self, options: PayloadOptions, schema: Any, fail_fast: bool) -> None:
+    def __init__(self, options: PayloadOptions, schema: Any) -> None:
         """`schema` is Arrow's, of the payload's columns only. OptionError for a payload schema that is none."""
         self._kind = pyarrow.struct(list(schema))
-        self._fail_fast = fail_fast
         self.field = options.field
         self._one: Callable[[bytes], Any]
         self._check: Callable[[bytes], Any]  # as _one, and quicker where it can be
@@ -76,7 +75,7 @@ class Payloads:
             return self._many(texts), [None] * len(texts)
         except Corrupt:
             readable = [at for at, text in enumerate(texts) if self._is_readable(text)]
-        if self._fail_fast or len(readable) == len(texts):
+        if len(readable) == len(texts):
             parts: list[Any] = []
             corrupt: list[bytes | None] = []
             self._decode(texts, parts, corrupt)
@@ -110,20 +109,30 @@ class Payloads:
         try:
             parts.append(pyarrow.array([_row(self._one(text), self._kind)], self._kind))
             corrupt.append(None)
-        except Corrupt as mistake:
-            if self._fail_fast:
-                raise PipelineError(
-                    f"a payload cannot be decoded: {mistake}: {text[:80]!r} (mode=PERMISSIVE makes its columns null)"
-                ) from None
+        except Corrupt:
             parts.append(pyarrow.nulls(1, self._kind))
             corrupt.append(text)
+
+    def reason(self, text: bytes) -> str:
+        """Why a corrupt payload is so."""
+        try:
+            _row(self._one(text), self._kind)
+        except Corrupt as mistake:
+            return str(mistake)
+        return "it does not fit"
 
 
 def _row(value: Any, kind: Any) -> dict[str, Any]:
     """One decoded payload as its columns take it; Corrupt if it does not fit."""
     if not isinstance(value, dict):
         raise Corrupt(f"not an object with members but {type(value).__name__}")
-    return {field.name: _fitted(value.get(field.name), field.type) for field in kind}
+    row = {}
+    for field in kind:
+        try:
+            row[field.name] = _fitted(value.get(field.name), field.type)
+        except Corrupt as mistake:
+            raise Corrupt(f"column {field.name!r}: {mistake}") from None
+    return row
 
 
 def _fitted(value: Any, kind: Any) -> Any:
@@ -140,16 +149,16 @@ def _fitted(value: Any, kind: Any) -> Any:
     if types.is_nested(kind) or isinstance(value, dict | list):
         raise Corrupt(f"{type(value).__name__} in a column of type {kind}")
     if types.is_boolean(kind) != isinstance(value, bool) or (types.is_string(kind) and not isinstance(value, str)):
-        raise Corrupt(f"{value!r} in a column of type {kind}")
+        raise Corrupt(f"{repr(value)[:SHOWN]} in a column of type {kind}")
     try:
         if isinstance(value, str) and not types.is_string(kind) and not types.is_binary(kind):
             found = value_of(value, kind)
             if found is None:
-                raise Corrupt(f"{value!r} in a column of type {kind}")
+                raise Corrupt(f"{repr(value)[:SHOWN]} in a column of type {kind}")
             return found
         return pyarrow.scalar(value).cast(kind).as_py()
     except (pyarrow.ArrowException, ValueError, TypeError, OverflowError):
-        raise Corrupt(f"{value!r} in a column of type {kind}") from None
+        raise Corrupt(f"{repr(value)[:SHOWN]} in a column of type {kind}") from None
 
 
 def _each(one: Callable[[bytes], Any], kind: Any) -> Decoder:

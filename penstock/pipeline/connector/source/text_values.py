@@ -6,45 +6,42 @@ from typing import Any, Final
 import pyarrow
 import pyarrow.compute as compute
 
-from penstock.pipeline.errors import PipelineError
-
 ONE_BY_ONE: Final = 16  # texts that are not halved any more
 
 
 class Texts:
-    """Converts values to the declared types. One that does not fit becomes null, or with FAILFAST ends the query."""
+    """Converts values to the declared types. One that does not fit becomes null."""
 
-    def __init__(self, fail_fast: bool, replace_bad_text: bool) -> None:
-        self._fail_fast = fail_fast
+    def __init__(self, replace_bad_text: bool) -> None:
+        """`replace_bad_text`: what is not UTF-8 does not become null, but has U+FFFD in it."""
         self._replace = replace_bad_text
 
-    def cast(self, texts: Any, kind: Any, column: str) -> Any:
+    def cast(self, texts: Any, kind: Any) -> Any:
         if kind == texts.type:
             return texts
         if kind == pyarrow.binary():
             return texts.cast(kind)
-        text = self._text(texts, column)
+        text = self._text(texts)
         if kind == pyarrow.string():
             return text
         try:
             return text.cast(kind)
-        except pyarrow.ArrowInvalid as mistake:
-            if self._fail_fast:
-                raise PipelineError(f"column {column!r}: {mistake} (mode=PERMISSIVE makes it null)") from None
-        return lenient(text, kind)
+        except pyarrow.ArrowInvalid:
+            return lenient(text, kind)
 
-    def _text(self, texts: Any, column: str) -> Any:
+    def _text(self, texts: Any) -> Any:
         try:
             return texts.cast(pyarrow.string())
         except pyarrow.ArrowInvalid:
-            if self._replace:
-                return pyarrow.array(
-                    [None if one is None else one.decode(errors="replace") for one in texts.to_pylist()],
-                    pyarrow.string(),
-                )
-        raise PipelineError(
-            f"column {column!r}: a value is not UTF-8; declare the column binary, or set decodeErrors=replace"
-        )
+            return pyarrow.array([self._decoded(one) for one in texts.to_pylist()], pyarrow.string())
+
+    def _decoded(self, text: bytes | None) -> str | None:
+        if text is None:
+            return None
+        try:
+            return text.decode(errors="replace" if self._replace else "strict")
+        except UnicodeDecodeError:
+            return None
 
 
 def lenient(texts: Any, kind: Any) -> Any:

@@ -21,6 +21,7 @@ from penstock.pipeline.connector.source.entry_columns import halves_of, moments
 from penstock.pipeline.connector.source.entry_pages import decode
 from penstock.pipeline.connector.source.id_ranges import IdRange, cut, how_many, pack
 from penstock.pipeline.connector.source.range_splitter import exclusive, find_cuts
+from penstock.pipeline.connector.source.text_values import Texts
 from penstock.pipeline.connector.tables.pending_conditions import Conditions
 from penstock.pipeline.connector.tables.pending_pages import NO_OWNER, PendingPage, decode_pending
 from penstock.pipeline.connector.tables.server_tables import Source, TableReader, present, text
@@ -28,6 +29,7 @@ from penstock.pipeline.connector.worker import keep_modules
 from penstock.storage.streams import ids
 
 FATAL: Final = 2**63 - 1  # the delivery count of an entry that XNACK has declared fatal (Redis 8.8)
+READABLE: Final = Texts(replace_bad_text=True)  # a name or value that is not UTF-8 has U+FFFD in it
 PAYLOADS_AT_ONCE: Final = 500
 COLUMNS: Final = (
     "endpoint",
@@ -157,7 +159,7 @@ class PendingReader(TableReader):
                 case "group":
                     column = _all(text(group), count)
                 case "consumer":
-                    column = _nulled(_strings(page.consumers()), nacked)
+                    column = _nulled(READABLE.cast(page.consumers(), pyarrow.string()), nacked)
                 case "id":
                     column = page.id_texts().cast(pyarrow.string())
                 case "timestamp":
@@ -189,8 +191,8 @@ class PendingReader(TableReader):
             offsets[1:][there] = numpy.diff(page.offsets)
             numpy.cumsum(offsets, out=offsets)
             mask = pyarrow.array(~there) if not there.all() else None
-            names = page.texts(page.name_at).cast(kind.key_type)
-            values = page.texts(page.value_at).cast(kind.item_type)
+            names = READABLE.cast(page.texts(page.name_at), kind.key_type)
+            values = READABLE.cast(page.texts(page.value_at), kind.item_type)
             parts.append(pyarrow.MapArray.from_arrays(pyarrow.array(offsets), names, values, kind, mask=mask))
         return pyarrow.concat_arrays(parts)
 
@@ -205,14 +207,6 @@ class FilteringPendingReader(PendingReader):
 
 def _all(text: str, count: int) -> Any:
     return pyarrow.repeat(pyarrow.scalar(text, pyarrow.string()), count)
-
-
-def _strings(texts: Any) -> Any:
-    """Names as strings; bytes that are not UTF-8 become U+FFFD."""
-    try:
-        return texts.cast(pyarrow.string())
-    except pyarrow.ArrowInvalid:
-        return pyarrow.array([text(one) for one in texts.to_pylist()], pyarrow.string())
 
 
 def _nulled(texts: Any, where: Any) -> Any:
