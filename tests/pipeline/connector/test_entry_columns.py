@@ -12,9 +12,9 @@ pytest.importorskip("pyarrow")
 import pyarrow
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from penstock.pipeline.connector.source import text_values
 from penstock.pipeline.connector.source.entry_columns import Columns, Origin
 from penstock.pipeline.connector.source.entry_pages import from_lists
+from penstock.pipeline.connector.values import text_values
 from penstock.pipeline.errors import OptionError, PipelineError
 from tests.pipeline.driving import schema
 

@@ -16,10 +16,10 @@ import redis
 from pyspark.sql import types
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from penstock.pipeline.connector.source import payloads
 from penstock.pipeline.connector.source.entry_columns import Columns, Origin
 from penstock.pipeline.connector.source.entry_pages import from_lists
-from penstock.pipeline.connector.source.payload_options import PayloadOptions
+from penstock.pipeline.connector.values import payloads
+from penstock.pipeline.connector.values.payload_options import PayloadOptions
 from penstock.pipeline.errors import OptionError, PipelineError
 from tests.pipeline import driving
 from tests.pipeline.driving import schema

@@ -11,9 +11,9 @@ import pyarrow.compute as compute
 
 from penstock.pipeline.connector import schemas
 from penstock.pipeline.connector.source.entry_pages import DASH, Page, numbers
-from penstock.pipeline.connector.source.payload_options import PayloadOptions
-from penstock.pipeline.connector.source.payloads import SHOWN, Payloads
-from penstock.pipeline.connector.source.text_values import Texts
+from penstock.pipeline.connector.values.payload_options import PayloadOptions
+from penstock.pipeline.connector.values.payloads import SHOWN, Payloads
+from penstock.pipeline.connector.values.text_values import Texts
 from penstock.pipeline.errors import OptionError, PipelineError
 from penstock.storage.streams import ids
 

@@ -11,7 +11,7 @@ from typing import Generic, TypeVar
 from penstock.pipeline.connector.connection.connection_options import Keys, Servers, read_keys, read_servers
 from penstock.pipeline.connector.connection.option_reader import NO, YES, OptionReader
 from penstock.pipeline.connector.schemas import TABLES
-from penstock.pipeline.connector.source.payload_options import PayloadOptions, read_payload
+from penstock.pipeline.connector.values.payload_options import PayloadOptions, read_payload
 from penstock.pipeline.errors import OptionError
 from penstock.storage.streams import ids
 

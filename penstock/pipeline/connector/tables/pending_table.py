@@ -21,10 +21,10 @@ from penstock.pipeline.connector.source.entry_columns import halves_of, moments
 from penstock.pipeline.connector.source.entry_pages import decode
 from penstock.pipeline.connector.source.id_ranges import IdRange, cut, how_many, pack
 from penstock.pipeline.connector.source.range_splitter import exclusive, find_cuts
-from penstock.pipeline.connector.source.text_values import Texts
 from penstock.pipeline.connector.tables.pending_conditions import Conditions
 from penstock.pipeline.connector.tables.pending_pages import NO_OWNER, PendingPage, decode_pending
 from penstock.pipeline.connector.tables.server_tables import Source, TableReader, present, text
+from penstock.pipeline.connector.values.text_values import Texts
 from penstock.pipeline.connector.worker import keep_modules
 from penstock.storage.streams import ids
 

@@ -17,8 +17,8 @@ from typing import Any, Final, TypeAlias
 import pyarrow
 import pyarrow.json
 
-from penstock.pipeline.connector.source.payload_options import AVRO, JSON, PayloadOptions
-from penstock.pipeline.connector.source.text_values import lenient, value_of
+from penstock.pipeline.connector.values.payload_options import AVRO, JSON, PayloadOptions
+from penstock.pipeline.connector.values.text_values import lenient, value_of
 from penstock.pipeline.errors import OptionError
 
 SHOWN: Final = 80  # characters of a value that a message has
