@@ -56,12 +56,51 @@ def test_a_description_is_read_with_its_defaults(monkeypatch: pytest.MonkeyPatch
         (changed("aggregate", by=[1]), r"'by' in \[aggregate\] is to be a list of names"),
         (changed("publish", stream={"endpoints": "x"}), r"\[publish.stream\] needs 'stream'"),
         (changed("publish", stream="t"), r"'stream' in \[publish\] is to be a table of texts"),
+        (changed("ingest", options={"endpoints": "$NOT_SET_HERE", "stream": "s"}), "'NOT_SET_HERE', which is not set"),
+        (changed("pipeline", folder="${NOT_SET_HERE}/out"), r"'folder' in \[pipeline\] names the environment"),
+        (changed("aggregate", by=["$NOT_SET_HERE"]), r"'by' in \[aggregate\] names the environment"),
+        (changed("ingest", options={"steam": "s"}), r"\[ingest.options\]: .* knows no option 'steam': .*'stream'"),
+        (changed("ingest", options={"stream": "s", "fetchSize": "many"}), "'fetchSize' .* whole number, not 'many'"),
+        (changed("ingest", options={"stream": "s", "groupMode": "shared"}), r"\[ingest.options\]: .* need .*'group'"),
+        (
+            changed("ingest", **{"from": "log"}, options={"path": "d", "stream": "s", "fetchSize": 1}),
+            r"\[ingest.options\]: the log knows no option 'fetchsize'",
+        ),
+        (changed("publish", stream={"stream": "t", "maxlength": 5}), r"\[publish.stream\]: .*did you mean 'maxlen'"),
+        (changed("publish", stream={"stream": "t", "maxlen": "all"}), r"\[publish.stream\]: option 'maxlen' .*'all'"),
     ],
-    ids=["table", "word", "text", "choice", "path", "taken", "time", "list", "stream", "options"],
+    ids=[
+        "table",
+        "word",
+        "text",
+        "choice",
+        "path",
+        "taken",
+        "time",
+        "list",
+        "stream",
+        "options",
+        "unset",
+        "unset braces",
+        "unset in a list",
+        "unknown option",
+        "wrong type",
+        "excluded",
+        "log",
+        "unknown of the sink",
+        "wrong of the sink",
+    ],
 )
 def test_a_mistake_in_a_description_is_told_with_its_place(tables: dict[str, Any], text: str) -> None:
     with pytest.raises(OptionError, match=text):
         pipeline_file.parse(tables)
+
+
+def test_a_dollar_is_written_twice_and_sql_keeps_its_own() -> None:
+    rules = {"a price": "price RLIKE '^[$]5$'", "$$": "x = '$$y'"}
+    found = pipeline_file.parse(changed("validate", rules=rules))
+
+    assert found.rules == {"a price": "price RLIKE '^[$]5$'", "$$": "x = '$y'"}
 
 
 def test_a_file_that_is_none_is_told_by_its_name(tmp_path: Path) -> None:
@@ -104,6 +143,8 @@ def test_without_java_one_sentence_says_how_to_get_it(
         (["history", "--log", "d"], "the job 'history' needs --out"),
         (["stuck", "--idle", "soon"], "option 'idle' of the job is to be a duration"),
         (["stuck", "--option", "password"], "--option is to be name=value, not 'password'"),
+        (["stuck", "--option", "fetchsise=5"], "the job knows no option 'fetchsise': did you mean 'fetchSize'?"),
+        (["redrive", "--stream", "s", "--option", "fetchSize=x"], "option 'fetchSize' of the batch source is to be"),
         (["stuck", "--endpoint", "a:x"], "endpoint 'a:x' is to be host:port or name=host:port"),
     ],
     ids=lambda value: value.replace(" ", "_") if isinstance(value, str) else "",

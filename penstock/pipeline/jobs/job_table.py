@@ -10,7 +10,7 @@ from penstock.pipeline.connector.connection.client import Client
 from penstock.pipeline.connector.connection.connection_options import read_servers
 from penstock.pipeline.connector.connection.option_reader import OptionReader
 from penstock.pipeline.connector.connection.stream_info import stream_states
-from penstock.pipeline.connector.source.source_options import read_entries
+from penstock.pipeline.connector.source.source_options import read_entries, read_sizing
 from penstock.pipeline.errors import OptionError, PipelineError
 
 PENDING, GROUPS, ENTRIES, LOG = "pending", "groups", "entries", "log"
@@ -40,8 +40,14 @@ def check(chosen: Namespace) -> Job:
             raise OptionError(f"the job {job.name!r} needs --{flag}")
     for flag in ("idle", "min_idle", "between"):
         duration_ms(flag.replace("_", "-"), getattr(chosen, flag) or "0")
-    if job.needs != LOG:
-        read_servers(OptionReader(connection(chosen), "job"))
+    if job.needs == ENTRIES:
+        read_entries({**connection(chosen), "stream": chosen.stream}, streaming=False)
+    elif job.needs != LOG:
+        reader = OptionReader(connection(chosen), "job")
+        read_servers(reader)
+        read_sizing(reader)
+        reader.flag("pushFilters", False)
+        reader.end()
     return job
 
 

@@ -1,21 +1,27 @@
 """Reads a pipeline's description, `pipeline.toml`, into rows that nothing changes; errors name the table and the key.
 
-Strings take environment variables (`$HOST`, `${HOST}`); paths are relative to where the pipeline is started.
+Strings take environment variables (`$HOST`, `${HOST}`; `$$` is a dollar); paths are relative to where the pipeline is
+started. Options are read as the source and the sink read them, so that their mistakes are known before Spark starts.
 """
 
 import difflib
 import os
+import re
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from penstock.pipeline.connector.connection.option_reader import OptionReader
+from penstock.pipeline.connector.sink.sink_options import read_sink
+from penstock.pipeline.connector.source.source_options import read_entries
 from penstock.pipeline.errors import OptionError, PipelineError
 
 STREAMS, LOG, FILES = "streams", "log", "files"
 SOURCES: Final = (STREAMS, LOG, FILES)
 FORMATS: Final = ("csv", "json", "parquet")
+VARIABLE: Final = re.compile(r"\$(?:(\$)|([A-Za-z_]\w*)|\{([^}]*)\})")
 METADATA: Final = ("_stream", "_id", "_timestamp")  # columns that every row has
 
 
@@ -115,7 +121,25 @@ def _read_ingest(table: "Table") -> Ingest:
         raise OptionError(f"[ingest.options] needs 'path' when 'from' is {source!r}")
     if source == LOG and "stream" not in options:
         raise OptionError("[ingest.options] needs 'stream': which stream of the log")
+    if source == STREAMS:
+        _placed("[ingest.options]", lambda: read_entries(options, streaming=True))
+    elif source == LOG:
+        _placed("[ingest.options]", lambda: _read_log(OptionReader(options, "log")))
     return Ingest(source, file_format, options)
+
+
+def _read_log(reader: OptionReader) -> None:
+    for name in ("path", "stream"):
+        reader.text(name)
+    reader.end()
+
+
+def _placed(place: str, read: Callable[[], object]) -> None:
+    """Read options; an OptionError says in which table they are."""
+    try:
+        read()
+    except OptionError as mistake:
+        raise OptionError(f"{place}: {mistake}") from None
 
 
 def _read_lookup(name: str, table: "Table") -> Lookup:
@@ -138,6 +162,9 @@ def _check(pipeline: Pipeline) -> None:
         raise OptionError("a log is read as it is now: leave [pipeline] 'trigger' out, and run the pipeline again")
     if pipeline.stream is not None and "stream" not in pipeline.stream:
         raise OptionError("[publish.stream] needs 'stream': where published rows go to")
+    if pipeline.stream is not None:
+        options = pipeline.stream
+        _placed("[publish.stream]", lambda: read_sink(options, overwrite=False))
     taken: set[str] = {*METADATA, "fields", "row", "rows"}
     for name in (*pipeline.columns, *(column for lookup in pipeline.lookups for column in lookup.columns)):
         if name in taken:
@@ -176,7 +203,7 @@ class Table:
         found = self._get(name, *default)
         if found is not None and (not isinstance(found, str) or not found):
             raise OptionError(f"{name!r} in {self._name} is to be a text")
-        return None if found is None else os.path.expandvars(found)
+        return None if found is None else self._expanded(name, found)
 
     def choice(self, name: str, choices: tuple[str, ...]) -> str:
         found: str = self.text(name)
@@ -189,14 +216,30 @@ class Table:
         words = [found] if isinstance(found, str) else found
         if not isinstance(words, list) or not all(isinstance(word, str) and word for word in words):
             raise OptionError(f"{name!r} in {self._name} is to be a list of names")
-        return tuple(words)
+        return tuple(self._expanded(name, word) for word in words)
 
     def texts(self, name: str, *default: Any) -> dict[str, str]:
         """A table of texts; numbers and truths are taken as their text, for options of Spark's."""
         found = self._get(name, *default)
         if not isinstance(found, dict) or not all(isinstance(word, str | int | float) for word in found.values()):
             raise OptionError(f"{name!r} in {self._name} is to be a table of texts")
-        return {key: os.path.expandvars(_text(word)) for key, word in found.items()}
+        return {key: self._expanded(key, _text(word)) for key, word in found.items()}
+
+    def _expanded(self, name: str, word: str) -> str:
+        """A text with the values of its environment variables; OptionError for one that is not set."""
+
+        def value(found: re.Match[str]) -> str:
+            variable = found[2] or found[3]
+            if found[1]:
+                return "$"
+            if variable not in os.environ:
+                raise OptionError(
+                    f"{name!r} in {self._name} names the environment variable {variable!r}, which is not set "
+                    "($$ is a dollar)"
+                )
+            return os.environ[variable]
+
+        return VARIABLE.sub(value, word)
 
     def end(self) -> None:
         for name in self._words:

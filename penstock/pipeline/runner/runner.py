@@ -78,12 +78,14 @@ class Runner:
         self._is_stopping = False
         self._say = say or (lambda text: sys.stderr.write(text + "\n\n"))
         self._folders = BatchFolders(spark)
+        stages.check(spark.createDataFrame([], ingest.ROW), pipeline)
         self._lookups = [stages.read_lookup(spark, lookup) for lookup in pipeline.lookups]
         self._clean = f"{pipeline.folder}/clean"
         self._quarantine = f"{pipeline.folder}/quarantine"
         for folder in (self._clean, self._quarantine, pipeline.parquet):
             self._folders.make(folder)
         self._clean_schema = self._shape()
+        self._published_schema()  # resolves the windows' expressions before a query starts
         self._watermark_ms = self._interval_ms(pipeline.aggregate.watermark) if pipeline.aggregate else 0
         self._running: list[tuple[Start, Any]] = []
         self._every = ""

@@ -4,13 +4,15 @@ An ingested row has `_stream`, `_id`, `_timestamp` and `fields`, a map of texts.
 reason to `_reason`, which is empty until then.
 """
 
-from functools import reduce
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, Final
 
+from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 
-from penstock.pipeline.errors import PipelineError
+from penstock.pipeline.errors import OptionError, PipelineError
 from penstock.pipeline.runner.pipeline_file import METADATA, Aggregate, Lookup, Pipeline
 
 REASON: Final = "_reason"
@@ -19,6 +21,52 @@ ROW: Final = "row"  # unique for each published row
 FIELDS: Final = "fields"
 QUARANTINE: Final = (*METADATA, FIELDS)
 NOT_NULL: Final = " not null"
+
+
+def check(rows: DataFrame, pipeline: Pipeline) -> None:
+    """OptionError for a type, an expression or an interval that Spark does not read; `rows` are without rows.
+
+    Spark parses and resolves them without a job. Expressions of later stages may name columns of lookups, which are
+    not read yet: `enriched` and `windows` resolve them.
+    """
+    with told("[pipeline] 'trigger'"):
+        rows.select(f.expr(f"INTERVAL '{pipeline.trigger or '1 second'}'"))
+    for name, declared in pipeline.columns.items():
+        with told(f"[validate.columns] {name!r}"):
+            rows.select(f.col(FIELDS)[name].try_cast(split_type(declared)[0]))
+    typed = rows.withColumns({name: f.lit(None).cast(split_type(kind)[0]) for name, kind in pipeline.columns.items()})
+    for name, rule in pipeline.rules.items():
+        with told(f"[validate.rules] {name!r}"):
+            typed.select(_holds(rule))
+    for name, expression in pipeline.enriched.items():
+        _parse(rows, expression, f"[enrich.columns] {name!r}")
+    if pipeline.aggregate is not None:
+        for name, words in (("watermark", pipeline.aggregate.watermark), ("window", pipeline.aggregate.window)):
+            with told(f"[aggregate] {name!r}"):
+                rows.select(f.expr(f"INTERVAL '{words}'"))
+        for name, measure in pipeline.aggregate.measures.items():
+            _parse(rows, measure, f"[aggregate.measures] {name!r}")
+
+
+def _parse(rows: DataFrame, expression: str, place: str) -> None:
+    """OptionError for what is no SQL; names that are not known are left for later."""
+    with told(place):
+        try:
+            rows.select(f.expr(expression))
+        except ParseException:
+            raise
+        except AnalysisException:
+            pass
+
+
+@contextmanager
+def told(place: str) -> Iterator[None]:
+    """What Spark does not understand in a table of the file, as an OptionError with its place and Spark's sentence."""
+    try:
+        yield
+    except AnalysisException as reason:  # and its subclass ParseException
+        sentence = next(line.strip() for line in str(reason).splitlines() if line.strip())
+        raise OptionError(f"{place}: {sentence}") from None
 
 
 def validated(rows: DataFrame, pipeline: Pipeline) -> DataFrame:
@@ -36,12 +84,13 @@ def validated(rows: DataFrame, pipeline: Pipeline) -> DataFrame:
     typed = rows.withColumns(columns)
     fits = f.concat_ws("; ", *reasons)
     typed = typed.withColumn(REASON, fits)
-    broken = [
-        f.when(~f.coalesce(f.expr(f"try_cast(({rule}) AS boolean)"), f.lit(False)), name)
-        for name, rule in pipeline.rules.items()
-    ]
+    broken = [f.when(~f.coalesce(_holds(rule), f.lit(False)), name) for name, rule in pipeline.rules.items()]
     # Rules are evaluated only for rows with values of their types.
     return typed.withColumn(REASON, f.when(f.col(REASON) == "", f.concat_ws("; ", *broken)).otherwise(f.col(REASON)))
+
+
+def _holds(rule: str) -> Column:
+    return f.expr(f"try_cast(({rule}) AS boolean)")
 
 
 def split_type(declared: str) -> tuple[str, bool]:
@@ -72,7 +121,10 @@ def enriched(rows: DataFrame, pipeline: Pipeline, lookups: list[DataFrame]) -> D
     """With the columns of the lookups (null where they have no such key), then the expressions, one after the other."""
     for lookup, table in zip(pipeline.lookups, lookups, strict=True):
         rows = rows.join(f.broadcast(table), list(lookup.on), "left")
-    return reduce(lambda frame, named: frame.withColumn(named[0], f.expr(named[1])), pipeline.enriched.items(), rows)
+    for name, expression in pipeline.enriched.items():
+        with told(f"[enrich.columns] {name!r}"):
+            rows = rows.withColumn(name, f.expr(expression))
+    return rows
 
 
 def on_time(rows: DataFrame, aggregate: Aggregate, watermark_ms: int | None) -> DataFrame:
@@ -92,6 +144,9 @@ def windows(clean: DataFrame, pipeline: Pipeline) -> DataFrame:
     """A row for each window that has closed and each combination of `by`: the measures, and how many rows it has."""
     aggregate = pipeline.aggregate
     assert aggregate is not None, "the pipeline has this stage"
+    for name, measure in aggregate.measures.items():
+        with told(f"[aggregate.measures] {name!r}"):
+            clean.select(f.expr(measure))
     window = f.window(aggregate.time, aggregate.window)
     measures = [f.expr(measure).alias(name) for name, measure in aggregate.measures.items()]
     grouped = clean.withWatermark(aggregate.time, aggregate.watermark).groupBy(window.alias("window"), *aggregate.by)

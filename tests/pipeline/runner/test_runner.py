@@ -1,5 +1,7 @@
 """A pipeline from rows to windows and a second stream: bad rows, late rows, a death in the middle, a second run."""
 
+import operator
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +13,7 @@ pytest.importorskip("pyarrow")
 import redis
 from pyspark.errors import StreamingQueryException
 
-from penstock.pipeline.errors import PipelineError
+from penstock.pipeline.errors import OptionError, PipelineError
 from penstock.pipeline.runner import balance, pipeline_file
 from penstock.pipeline.runner.batch_folders import BatchFolders
 from penstock.pipeline.runner.runner import LATE_WORKER, Runner, run_to_end
@@ -218,3 +220,27 @@ def test_a_lookup_with_a_key_twice_is_refused(spark: Any, tables: dict[str, Any]
 
     with pytest.raises(PipelineError, match="the lookup 'airlines' has the key UA 2 times"):
         Runner(spark, pipeline_file.parse(tables))
+
+
+@pytest.mark.parametrize(
+    ("place", "words", "told"),
+    [
+        (("validate", "columns"), {"carrier": "strnig"}, r"\[validate.columns\] 'carrier': .*STRNIG"),
+        (("validate", "rules"), {"r": "delay >"}, r"\[validate.rules\] 'r': .*[Ss]yntax"),
+        (("validate", "rules"), {"r": "dealy > 1"}, r"\[validate.rules\] 'r': .*`dealy`.*`delay`"),
+        (("enrich", "columns"), {"airline": "coalesce(("}, r"\[enrich.columns\] 'airline': .*[Ss]yntax"),
+        (("enrich", "columns"), {"airline": "nosuch(carrier)"}, r"\[enrich.columns\] 'airline': .*nosuch"),
+        (("aggregate",), {"watermark": "1 huor"}, r"\[aggregate\] 'watermark': .*huor"),
+        (("aggregate", "measures"), {"m": "avg(dealy)"}, r"\[aggregate.measures\] 'm': .*`dealy`"),
+        (("pipeline",), {"trigger": "5 socends"}, r"\[pipeline\] 'trigger': .*socends"),
+    ],
+    ids=["type", "syntax", "column", "brackets", "function", "interval", "measure", "trigger"],
+)
+def test_what_spark_does_not_understand_is_told_with_its_place_before_a_query_starts(
+    spark: Any, tables: dict[str, Any], place: tuple[str, ...], words: dict[str, Any], told: str
+) -> None:
+    reduce(operator.getitem, place, tables).update(words)
+    with pytest.raises(OptionError, match=told):
+        Runner(spark, pipeline_file.parse(tables))
+
+    assert spark.streams.active == []
