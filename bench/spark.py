@@ -25,8 +25,9 @@ from bench.costs import in_turns
 from bench.servers import LOCALHOST, ROOT, Candidate, cpu_ns, running
 from bench.servers import Server as Process
 from penstock.pipeline.connector.connection.client import Access, Client
+from penstock.pipeline.connector.sink.ledger import Task
 from penstock.pipeline.connector.sink.sink_options import read_sink
-from penstock.pipeline.connector.sink.sink_writer import Task, write_task
+from penstock.pipeline.connector.sink.sink_writer import write_task
 from penstock.pipeline.connector.source.batch_reader import BatchReader
 from penstock.pipeline.connector.source.entry_pages import Page, decode, from_lists
 from penstock.pipeline.connector.source.range_splitter import exclusive

@@ -21,6 +21,7 @@ WAIT_S: Final = 1.0
 FORMATS: Final = {".csv": "csv", ".json": "json", ".parquet": "parquet"}
 UNEVEN, FAILED = 2, 1  # exit codes, with INTERRUPTED
 RUN: Final = "run"
+MARKERS: Final = "markers"
 
 
 def main(words: Sequence[str]) -> int:
@@ -40,6 +41,8 @@ def main(words: Sequence[str]) -> int:
 
 def _run(chosen: argparse.Namespace, interrupt: Interrupt) -> int:
     """Start Spark and do what was asked for; mistakes are reported before Spark starts."""
+    if chosen.job == MARKERS:
+        return _run_markers(chosen)
     pipeline = pipeline_file.read(chosen.file) if chosen.job == RUN else None
     if pipeline is None:
         job_table.check(chosen)
@@ -67,20 +70,41 @@ def parser() -> argparse.ArgumentParser:
     run = subcommands.add_parser(RUN, help="run the pipeline that a file describes", description="Run a pipeline.")
     run.add_argument("file", type=Path, metavar="pipeline.toml")
     _add_spark(run)
+    text = "show or remove the markers of queries that write exactly once"
+    markers = subcommands.add_parser(MARKERS, help=text, description=text.capitalize() + ".")
+    _add_endpoint(markers)
+    _add_option(markers)
+    markers.add_argument("--query", metavar="NAME", help="of one query only")
+    markers.add_argument("--remove", action="store_true", help="remove them: what the query has written is forgotten")
     return found
+
+
+def _add_endpoint(one: argparse.ArgumentParser) -> None:
+    one.add_argument("--endpoint", default="127.0.0.1:6379", metavar="HOST:PORT", help="servers, parted by commas")
+
+
+def _add_option(one: argparse.ArgumentParser) -> None:
+    one.add_argument(
+        "--option", action="append", default=[], metavar="NAME=VALUE", help="an option of the source, e.g. password=x"
+    )
+
+
+def _run_markers(chosen: argparse.Namespace) -> int:
+    from penstock.pipeline.connector.sink import marker_list
+
+    sys.stdout.write(marker_list.run(job_table.connection(chosen), chosen.query, chosen.remove))
+    return 0
 
 
 def _add_job(one: argparse.ArgumentParser, job: Job) -> None:
     if job.needs == job_table.LOG:
         one.add_argument("--log", required=True, metavar="PATH", help="a server's log directory, or one file of it")
     else:
-        one.add_argument("--endpoint", default="127.0.0.1:6379", metavar="HOST:PORT", help="servers, parted by commas")
+        _add_endpoint(one)
     one.add_argument("--stream", metavar="KEYS", help="streams, parted by commas")
     one.add_argument("--pattern", metavar="GLOB", help="or those whose names match (default: all)")
     one.add_argument("--group", metavar="NAME", help="one group only")
-    one.add_argument(
-        "--option", action="append", default=[], metavar="NAME=VALUE", help="an option of the source, e.g. password=x"
-    )
+    _add_option(one)
     one.add_argument(
         "--least", type=int, default=5, metavar="N", help="deliveries from which on an entry is poison (5)"
     )

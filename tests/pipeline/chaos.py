@@ -127,8 +127,9 @@ def write_batches(job: dict[str, str]) -> None:
     """The same copy as a plain process: batch after batch, as far as the commit log does not have it already."""
     import pyarrow
 
+    from penstock.pipeline.connector.sink.ledger import Task
     from penstock.pipeline.connector.sink.sink_options import read_sink
-    from penstock.pipeline.connector.sink.sink_writer import Task, write_task
+    from penstock.pipeline.connector.sink.sink_writer import write_task
 
     options = read_sink({"endpoints": job["endpoint"], "stream": "to", "delivery": job["delivery"]}, False)
     commits = Path(job["checkpoint"])
@@ -300,8 +301,9 @@ def fill(port: int, entries: int) -> None:
     """The stream that is copied, by the sink without Spark: two million entries in seconds."""
     import pyarrow
 
+    from penstock.pipeline.connector.sink.ledger import Task
     from penstock.pipeline.connector.sink.sink_options import read_sink
-    from penstock.pipeline.connector.sink.sink_writer import Task, write_task
+    from penstock.pipeline.connector.sink.sink_writer import write_task
 
     options = read_sink({"endpoints": f"{LOCALHOST}:{port}", "stream": "from", "delivery": "at-least-once"}, False)
     for first in range(0, entries, 50_000):

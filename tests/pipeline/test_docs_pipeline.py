@@ -94,6 +94,7 @@ def fill(client: redis.Redis) -> None:
     client.xadd("jobs", {"n": 1})
     client.xgroup_create("jobs", "workers", "0")
     client.xadd("scores", {"user": "ann", "score": "0.5", "model": "m"})
+    client.xadd("bills", {"bill": "b1", "paid": "true"})
     client.xadd("bad", {"n": 1}, "1-0")
     client.xgroup_create("bad", "g", "0")
     client.xreadgroup("g", "bob", {"bad": ">"})
@@ -130,6 +131,7 @@ def test_every_block_of_code_runs_as_it_is_written(plain_python: str, tmp_path: 
         assert client.xpending("jobs", "workers")["pending"] == 0
         assert [fields for _, fields in client.xrange("user:ann")] == [{"score": "0.5", "model": "m"}]
         assert [fields["_id"] for _, fields in client.xrange("bad:dead")] == ["1-0"]
+        assert [fields["bill"] for _, fields in client.xrange("paid")] == ["b1"]
         assert "delivered 9 times" in done.stdout
         assert re.search(r"\|NULL\|NULL\| *\{ *\|", done.stdout), "the corrupt payload"
         assert list(tmp_path.glob("everything/*.parquet")) and list(tmp_path.glob("changes/*.parquet"))

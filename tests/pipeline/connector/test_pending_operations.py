@@ -10,8 +10,9 @@ import pyarrow as pa
 
 from penstock.pipeline.connector.connection.client import Client
 from penstock.pipeline.connector.sink import dead_letters
+from penstock.pipeline.connector.sink.ledger import Task
 from penstock.pipeline.connector.sink.sink_options import read_sink
-from penstock.pipeline.connector.sink.sink_writer import Task, write_task
+from penstock.pipeline.connector.sink.sink_writer import write_task
 from penstock.pipeline.errors import OptionError, PipelineError
 from tests.pipeline.conftest import REAL_REDIS
 

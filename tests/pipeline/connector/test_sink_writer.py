@@ -8,9 +8,10 @@ import pyarrow as pa
 
 from penstock.pipeline.connector.connection.client import Access, Client, Endpoint
 from penstock.pipeline.connector.sink import idempotent_writes, ledger, resp_columns
-from penstock.pipeline.connector.sink.ledger import Ledger
+from penstock.pipeline.connector.sink.ledger import Ledger, Task
+from penstock.pipeline.connector.sink.placement import RENDEZVOUS
 from penstock.pipeline.connector.sink.sink_options import read_sink
-from penstock.pipeline.connector.sink.sink_writer import Task, write_task
+from penstock.pipeline.connector.sink.sink_writer import write_task
 from penstock.pipeline.errors import PipelineError, ServerGone
 from tests.support.reference_server import LOCALHOST
 from tests.support.server_process import running_server
@@ -182,7 +183,7 @@ def test_a_server_that_does_not_come_back_is_told(endpoint):
     nobody = Client(Endpoint("nobody", LOCALHOST, 1), Access(retry_s=0.0))
 
     with pytest.raises(ServerGone):
-        Ledger(nobody, "q", 0, 0)
+        Ledger(nobody, Task("q", 0, 0), RENDEZVOUS, 1_000)
 
 
 def test_a_server_that_is_killed_amid_a_batch_has_each_row_once(tmp_path):

@@ -59,9 +59,6 @@ class DeadLetters:
     def end(self) -> None:
         """Nothing is kept back."""
 
-    def close(self) -> None:
-        self._client.close()
-
     def _move(self, route: Route, rows: Any) -> int:
         """How many of the entries were moved."""
         ours = self._taken(route, Wanted(rows))

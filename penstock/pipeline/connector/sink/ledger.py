@@ -1,14 +1,15 @@
 """Exactly-once writing: the transaction that writes rows also records how many rows its task has written.
 
 Each task of a query has a *marker* on the server of its data: a stream with one entry, key
-`__spark:<query>:<partition>`. The entry's id is `<batch + 1>-<rows written>`, its fields are checksums of those rows.
+`__spark:<query>:<partition>`. The entry's id is `<batch + 1>-<rows written>`, its fields are checksums of those rows
+and how keys were placed among endpoints. It expires `markerAge` after its last batch.
 A chunk of XADDs and the next marker are one MULTI/EXEC, guarded by WATCH. A task that is run again, in this run or
 after a restart of anything, reads the marker, compares the checksums, skips the rows that were written, and goes on.
 Rows are counted, not chunks, so the option `pipeline` may change between two tries.
 """
 
 import zlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -29,8 +30,36 @@ ADVICE: Final = (
 )
 
 
-def marker_key(query: str, partition: int) -> str:
+COMMITS: Final = "commits"  # in the place of a partition: the query's committed batches, see commits.py
+
+
+def marker_key(query: str, partition: int | str) -> str:
     return f"{schemas.MARKERS}:{query}:{partition}"
+
+
+def newest_request(key: str) -> Request:
+    return ["XREVRANGE", key, "+", "-", "COUNT", 1]
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """Query, batch and partition: the same in every try of a task.
+
+    `follows`: all batches before were committed, as those of a streaming query are.
+    """
+
+    query: str
+    batch: int
+    partition: int
+    follows: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What a task has written of a batch: the number of rows, and the checksums of a Mark as text."""
+
+    rows: int
+    crc: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,31 +79,54 @@ class Mark:
         fields_crc = zlib.crc32(rows.fields.between(first, behind), self.fields_crc)
         return Mark(self.batch, self.rows + behind - first, keys_crc, fields_crc)
 
-    def request(self, key: str) -> Request:
-        crc = f"{self.keys_crc:08x}{self.fields_crc:08x}"
-        return ["XADD", key, "MAXLEN", 1, f"{self.batch + 1}-{self.rows}", "crc", crc]
+    @property
+    def written(self) -> Written:
+        return Written(self.rows, f"{self.keys_crc:08x}{self.fields_crc:08x}")
+
+    def request(self, key: str, placement: str) -> Request:
+        entry_id = f"{self.batch + 1}-{self.rows}"
+        return ["XADD", key, "MAXLEN", 1, entry_id, "crc", self.written.crc, "placed", placement]
 
 
 class Ledger:
     """Writes the rows of one task and batch to one server, exactly once.
 
     `recorded` is the marker's count, `done` the count of this try; rows are skipped until it reaches `recorded`.
+    `committed`, by partition, is what was written of a batch that is complete: its rows are compared, and none is
+    written.
     """
 
-    def __init__(self, client: Client, query: str, partition: int, batch: int) -> None:
+    def __init__(
+        self,
+        client: Client,
+        task: Task,
+        placement: str,
+        age_ms: int,
+        committed: Mapping[int, Written] | None = None,
+    ) -> None:
         self._client = client
-        self.key = marker_key(query, partition)
-        self._batch = batch
+        self.key = marker_key(task.query, task.partition)
+        self._query = task.query
+        self._batch = batch = task.batch
+        self._placement = placement
+        self._age_ms = age_ms
+        self._committed = None if committed is None else committed.get(task.partition, Mark(batch).written)
+        self.skipped = 0
+        self.done = self.recorded = Mark(batch)
+        if self._committed is not None:
+            return
         # Checked before writing: if MULTI were refused later, the rows after it would be written without a transaction.
         for reply in client.pipeline([["MULTI"], ["DISCARD"]]):
             if isinstance(reply, ReplyError):
                 raise PipelineError(f"the server has no transactions ({text_of(reply)}): use delivery=idmp")
         self.recorded = self._look()
-        self.done = Mark(batch)
-        self.skipped = 0
 
     def write(self, rows: Encoded, requests: Texts, chunk: int) -> None:
         """Write the rows that were not written before, in transactions of `chunk` rows, or fewer if they are long."""
+        if self._committed is not None:
+            self.done = self.done.after(rows, 0, rows.count)
+            self.skipped += rows.count
+            return
         first = self._skip(rows)
         while first < rows.count:
             behind = requests.step(first, chunk)
@@ -84,7 +136,13 @@ class Ledger:
             first = behind
 
     def end(self) -> None:
-        """All rows were handed over. PipelineError if the marker counts more than these."""
+        """All rows were handed over. PipelineError if others were written before, or more than these."""
+        if self._committed is not None and self._committed != self.done.written:
+            raise PipelineError(
+                f"batch {self._batch} was committed with {self._committed.rows} rows in this task, and now it has "
+                f"{self.done.rows}, or other ones (marker {self.key!r}): nothing of it was written again. "
+                f"{restored_advice(self._query)}"
+            )
         if self.done.rows < self.recorded.rows:
             raise PipelineError(
                 f"an earlier try of this task wrote {self.recorded.rows} rows, and now there are only "
@@ -96,6 +154,8 @@ class Ledger:
 
         The marker is read again too: the connection may be a new one, which does not WATCH it yet.
         """
+        if self._committed is not None:
+            return
         requests: list[Request] = [["TYPE", key] for key in keys]
         *kinds, watched, found = self._client.pipeline([*requests, *self._look_requests()])
         for key, kind in zip(keys, kinds, strict=True):
@@ -128,7 +188,7 @@ class Ledger:
         return self._mark_of(watched, found)
 
     def _look_requests(self) -> list[Request]:
-        return [["WATCH", self.key], ["XREVRANGE", self.key, "+", "-", "COUNT", 1]]
+        return [["WATCH", self.key], newest_request(self.key)]
 
     def _mark_of(self, watched: Reply, found: Reply) -> Mark:
         for reply in (watched, found):
@@ -142,7 +202,7 @@ class Ledger:
         if batch > self._batch:
             raise PipelineError(
                 f"batch {batch} has been written already, so batch {self._batch} is an old one, tried by a task that "
-                f"was given up (marker {self.key!r})"
+                f"was given up (marker {self.key!r}). {restored_advice(self._query)}"
             )
         if batch < self._batch:
             return Mark(self._batch)
@@ -156,11 +216,13 @@ class Ledger:
 
         If the connection breaks, the marker tells whether the transaction was executed.
         """
-        behind: list[Request] = [mark.request(self.key), ["EXEC"], *self._look_requests()]
+        behind: list[Request] = [mark.request(self.key, self._placement), ["EXEC"], *self._look_requests()]
+        if not self.recorded.rows:  # once a batch; what is added to a stream later leaves its age alone
+            behind.insert(1, ["PEXPIRE", self.key, self._age_ms])
         payload = b"".join([packed("MULTI"), requests, *[packed(*words) for words in behind]])
         for _ in range(TRIES):
             try:
-                replies = self._client.exchange(payload, count + 5, retry=False)
+                replies = self._client.exchange(payload, count + 1 + len(behind), retry=False)
             except ServerGone as gone:
                 trouble = gone
                 found = self._look()
@@ -177,7 +239,7 @@ class Ledger:
 
     def _check(self, replies: list[Reply], mark: Mark, count: int) -> None:
         """PipelineError unless every row was written."""
-        answer = replies[count + 2]
+        answer = replies[-3]
         if answer is None:
             raise self._overtaken()
         if isinstance(answer, ReplyError):
@@ -201,6 +263,14 @@ class Ledger:
         )
 
 
+def restored_advice(query: str) -> str:
+    return (
+        "If the checkpoint was restored from a backup, restore a newer one; or begin a new checkpoint after what is "
+        f"written (startingId); or, to write the rows again, remove the markers with `penstock pipeline markers "
+        f"--query {query} --remove`, and set failOnDataLoss=false for one batch"
+    )
+
+
 def text_of(refusal: ReplyError) -> str:
     return refusal.text.decode(errors="replace")
 
@@ -215,7 +285,7 @@ def refuse_other_partitioning(client: Client, query: str, batch: int, partitions
     partitions.
     """
     beyond = range(partitions, 2 * partitions + 16)
-    requests: list[Request] = [["XREVRANGE", marker_key(query, at), "+", "-", "COUNT", 1] for at in beyond]
+    requests = [newest_request(marker_key(query, at)) for at in beyond]
     for at, found in zip(beyond, client.pipeline(requests), strict=True):
         if isinstance(found, list) and found and (ids.parse(found[0][0]) >> 64) - 1 == batch:
             raise PipelineError(
@@ -227,5 +297,4 @@ def refuse_other_partitioning(client: Client, query: str, batch: int, partitions
 
 def delete_markers(client: Client, query: str, partitions: int) -> None:
     """Delete the markers of a finished job."""
-    if partitions:
-        client.call("DEL", *(marker_key(query, at) for at in range(partitions)))
+    client.call("DEL", *(marker_key(query, at) for at in [*range(partitions), COMMITS]))

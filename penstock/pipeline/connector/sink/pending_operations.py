@@ -34,8 +34,6 @@ class Operation(Protocol):
 
     def end(self) -> None: ...
 
-    def close(self) -> None: ...
-
 
 class Columns:
     """The columns, or options, that name stream, group and id. OptionError if one is missing."""
@@ -136,9 +134,6 @@ class Ack:
     def end(self) -> None:
         """Nothing is kept back."""
 
-    def close(self) -> None:
-        self._client.close()
-
 
 class Nack:
     """XNACK (Penstock, Redis 8.8): the entries lose their owner, and the next consumer that claims gets them.
@@ -193,9 +188,6 @@ class Nack:
 
     def end(self) -> None:
         """Nothing is kept back."""
-
-    def close(self) -> None:
-        self._client.close()
 
 
 def checked(reply: Reply, what: str) -> Reply:

@@ -13,6 +13,7 @@ ADD, ACK, NACK, DEADLETTER = "add", "ack", "nack", "deadletter"
 OPERATIONS: Final = (ADD, ACK, NACK, DEADLETTER)
 EXACTLY_ONCE, AT_LEAST_ONCE, IDMP = "exactly-once", "at-least-once", "idmp"
 DELIVERIES: Final = (EXACTLY_ONCE, AT_LEAST_ONCE, IDMP)
+MEMORY, DISK, REPLICAS = "memory", "disk", "replicas"
 AUTO, COLUMN = "auto", "column"
 NACK_MODES: Final = ("FAIL", "SILENT", "FATAL")
 REFS: Final = ("KEEPREF", "DELREF", "ACKED")
@@ -41,6 +42,12 @@ class SinkOptions:
     min_idle_ms: int
     dead_letter_stream: str
     consumer: str
+    acks: str  # where a batch is before it is committed
+    acks_replicas: int
+    fail_on_loss: bool
+    marker_batches: int  # committed batches that the markers remember
+    marker_age_ms: int
+    transaction: tuple[str, int] | None  # txnAppId and txnVersion of a batch job
 
 
 def read_sink(options: Mapping[str, str], overwrite: bool) -> SinkOptions:
@@ -52,6 +59,7 @@ def read_sink(options: Mapping[str, str], overwrite: bool) -> SinkOptions:
         )
     if reader.text("table") not in (None, "entries"):
         raise reader.mistake("table", "can only be entries: what is written is entries")
+    acks, acks_replicas = _read_acks(reader)
     found = SinkOptions(
         servers=read_servers(reader),
         operation=reader.choice("operation", ADD, OPERATIONS),
@@ -69,10 +77,33 @@ def read_sink(options: Mapping[str, str], overwrite: bool) -> SinkOptions:
         min_idle_ms=reader.duration_ms("minIdle", "0"),
         dead_letter_stream=reader.text("deadLetterStream") or DEAD_LETTER_STREAM,
         consumer=reader.text("consumer") or "dead-letter",
+        acks=acks,
+        acks_replicas=acks_replicas,
+        fail_on_loss=reader.flag("failOnDataLoss", True),
+        marker_batches=reader.integer("markerBatches", 100, 1, 100_000),
+        marker_age_ms=max(reader.duration_ms("markerAge", "90d"), 1),
+        transaction=_read_transaction(reader),
     )
     reader.end()
     _check(found, reader)
     return found
+
+
+def _read_acks(reader: OptionReader) -> tuple[str, int]:
+    """What `acks` says, and the number of replicas."""
+    kind, colon, number = (reader.text("acks") or MEMORY).lower().partition(":")
+    if kind == REPLICAS and number.isdecimal() and int(number):
+        return kind, int(number)
+    if colon or kind not in (MEMORY, DISK):
+        raise reader.mistake("acks", "is to be memory, disk, or replicas:N")
+    return kind, 0
+
+
+def _read_transaction(reader: OptionReader) -> tuple[str, int] | None:
+    application, version = reader.text("txnAppId"), reader.integer("txnVersion", None)
+    if (application is None) != (version is None):
+        raise OptionError("'txnAppId' and 'txnVersion' need each other: an application's name, and a growing number")
+    return None if application is None else (application, version)
 
 
 def _read_before_id(reader: OptionReader) -> tuple[str, ...]:
@@ -102,7 +133,10 @@ def _read_trim(reader: OptionReader) -> tuple[str, ...]:
     return words if limit is None else (*words, "LIMIT", str(limit))
 
 
-_ADDS: Final = ("delivery", "idempotencyColumn", "ids", "maxlen", "minid", "trim", "refs", "nomkstream", "nulls")
+_ADDS: Final = (
+    "delivery", "idempotencyColumn", "ids", "maxlen", "minid", "trim", "refs", "nomkstream", "nulls", "failOnDataLoss",
+    "markerBatches", "markerAge", "txnAppId", "txnVersion",
+)  # fmt: skip
 _ONLY_OF: Final = {  # which operations take an option that not all of them take
     **dict.fromkeys(_ADDS, (ADD,)),
     "group": (ACK, NACK, DEADLETTER),
@@ -121,5 +155,7 @@ def _check(found: SinkOptions, reader: OptionReader) -> None:
             raise OptionError(f"{name!r} is for the operation {' or '.join(operations)}, not {found.operation!r}")
     if found.idempotency_column is not None and found.delivery != IDMP:
         raise OptionError("'idempotencyColumn' needs 'delivery' to be idmp")
+    if found.transaction is not None and (found.delivery != EXACTLY_ONCE or found.own_ids):
+        raise OptionError("'txnAppId' and 'txnVersion' need 'delivery' to be exactly-once, and no ids of the rows' own")
     if found.own_ids and found.delivery == IDMP:
         raise OptionError("'ids' column and 'delivery' idmp exclude each other: a server gives ids to what it compares")

@@ -3,9 +3,8 @@
 import contextlib
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
-from zlib import crc32
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -16,7 +15,15 @@ from pyspark.sql.types import StructType
 
 from penstock.errors import ReplyError
 from penstock.pipeline.connector.connection.client import Access, Client, Endpoint
-from penstock.pipeline.connector.sink import dead_letters, idempotent_writes, ledger, pending_operations
+from penstock.pipeline.connector.sink import (
+    commits,
+    dead_letters,
+    idempotent_writes,
+    ledger,
+    pending_operations,
+    placement,
+)
+from penstock.pipeline.connector.sink.ledger import Task
 from penstock.pipeline.connector.sink.resp_columns import as_bytes
 from penstock.pipeline.connector.sink.row_encoder import ENDPOINT, STREAM, Encoded, Encoder
 from penstock.pipeline.connector.sink.sink_options import (
@@ -25,6 +32,7 @@ from penstock.pipeline.connector.sink.sink_options import (
     AT_LEAST_ONCE,
     DEADLETTER,
     EXACTLY_ONCE,
+    MEMORY,
     NACK,
     SinkOptions,
     read_sink,
@@ -38,20 +46,21 @@ BATCH_PROPERTY: Final = "streaming.sql.batchId"
 
 @dataclass
 class Written(WriterCommitMessage):
-    """What one task did. `skipped` counts rows that an earlier try had written."""
+    """What one task did. `skipped` counts rows that an earlier try had written.
+
+    `marks` is what the ledger has of the task, by endpoint, where rows went, and `newest` the last committed batch
+    that it saw there; `runs` are the run ids of the servers, where
+    only they can say that a server is the one that was written to.
+    """
 
     query: str
     rows: int
     skipped: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Task:
-    """Query, batch and partition: the same in every try of a task."""
-
-    query: str
-    batch: int
-    partition: int
+    partition: int = 0
+    placement: str = placement.RENDEZVOUS
+    marks: Mapping[str, ledger.Written] = field(default_factory=dict)
+    newest: Mapping[str, int] = field(default_factory=dict)
+    runs: Mapping[str, bytes] = field(default_factory=dict)
 
 
 def batch_writer(options: Mapping[str, str], schema: StructType, overwrite: bool) -> "BatchWriter":
@@ -80,27 +89,38 @@ def check_schema(options: SinkOptions, schema: StructType) -> None:
 
 
 class BatchWriter(ShortErrors, DataSourceArrowWriter):
-    """The writer of a batch job. The job's name is made here once, and is the same in every try of every task."""
+    """The writer of a batch job. The job's name is made here once, and is the same in every try of every task.
+
+    With `txnAppId` and `txnVersion` the job is a batch of that application: a job that is run again writes nothing.
+    """
 
     def __init__(self, options: SinkOptions) -> None:
         self.options = options
-        self.job = f"job-{uuid.uuid4().hex}"
+        self.job, self.batch = f"job-{uuid.uuid4().hex}", 0
+        if options.transaction is not None:
+            application, self.batch = options.transaction
+            self.job = f"txn-{application}/{options.stream or STREAM}"  # each stream has its versions, like a table
 
     def write(self, iterator: Iterator[Any]) -> Written:
         context = TaskContext.get()
         assert context is not None, "Spark calls this in a task"
-        return write_task(self.options, Task(self.job, 0, context.partitionId()), iterator)
+        return write_task(self.options, Task(self.job, self.batch, context.partitionId()), iterator)
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
-        self._forget(len(messages), self.options.servers.access)
+        keeps = self.options.transaction is not None
+        if keeps or self.options.acks != MEMORY:
+            commit_batch(self.options, messages, self.batch)
+        if not keeps:
+            self._forget(len(messages), self.options.servers.access)
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
         """The markers go, if they can: what fails here would hide from the user why the job failed."""
-        with contextlib.suppress(PipelineError, ReplyError):
-            self._forget(len(messages), replace(self.options.servers.access, retry_s=0.0))
+        if self.options.transaction is None:
+            with contextlib.suppress(PipelineError, ReplyError):
+                self._forget(len(messages), replace(self.options.servers.access, retry_s=0.0))
 
     def _forget(self, partitions: int, access: Access) -> None:
-        if uses_ledger(self.options):
+        if uses_ledger(self.options) or self.options.acks != MEMORY:
             for endpoint in self.options.servers.endpoints:
                 with Client(endpoint, access) as client:
                     ledger.delete_markers(client, self.job, partitions)
@@ -116,14 +136,28 @@ class StreamWriter(ShortErrors, DataSourceStreamArrowWriter):
         return write_task(self.options, streaming_task(), iterator)
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's name
-        queries = [message.query for message in messages if isinstance(message, Written)]
-        if uses_ledger(self.options) and queries:
-            for endpoint in self.options.servers.endpoints:
-                with Client(endpoint, self.options.servers.access) as client:
-                    ledger.refuse_other_partitioning(client, queries[0], batchId, len(messages))
+        commit_batch(self.options, messages, batchId)
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's name
         """Does nothing: when the batch is run again its tasks find the rows that were written."""
+
+
+def commit_batch(options: SinkOptions, messages: Iterable[WriterCommitMessage | None], batch: int) -> None:
+    """All tasks of a batch are done: note it at every server, and wait for what `acks` asks for."""
+    tasks = [message for message in messages if isinstance(message, Written)]
+    if not tasks or not (uses_ledger(options) or options.acks != MEMORY):
+        return
+    query, names = tasks[0].query, tuple(options.servers.by_name())
+    for endpoint in options.servers.endpoints:
+        with Client(endpoint, options.servers.access) as client:
+            if uses_ledger(options):
+                ledger.refuse_other_partitioning(client, query, batch, len(tasks))
+                marks = {one.partition: one.marks[endpoint.name] for one in tasks if endpoint.name in one.marks}
+                done = commits.Commit(batch, len(tasks), names, tasks[0].placement, marks)
+                known = {one.newest.get(endpoint.name) for one in tasks}
+                commits.commit(options, client, query, done, known)
+            else:
+                commits.confirm_run(options, client, query, {one.runs.get(endpoint.name) for one in tasks})
 
 
 def streaming_task() -> Task:
@@ -136,7 +170,7 @@ def streaming_task() -> Task:
             f"this Spark does not tell its tasks which batch they write (the properties {QUERY_PROPERTY} and "
             f"{BATCH_PROPERTY}), so nothing can be written exactly once: use delivery=at-least-once in foreachBatch"
         )
-    return Task(query, int(batch), context.partitionId())
+    return Task(query, int(batch), context.partitionId(), follows=True)
 
 
 def uses_ledger(options: SinkOptions) -> bool:
@@ -150,35 +184,39 @@ def write_task(options: SinkOptions, task: Task, batches: Iterable[Any]) -> Writ
     """Write all rows of a task."""
     keep_modules()
     writers: dict[str, EndpointWriter | pending_operations.Operation] = {}
-    rows = 0
+    clients = {endpoint.name: Client(endpoint, options.servers.access) for endpoint in options.servers.endpoints}
+    rows, marks, runs = 0, {}, {}
+    before = commits.Before(placement.RENDEZVOUS, {}, {})
     try:
+        if uses_ledger(options):
+            before = commits.look(options, clients, task)
+        elif options.acks != MEMORY:
+            runs = {name: commits.run_id(client) for name, client in clients.items()}
         for batch in batches:
             rows += batch.num_rows
-            for endpoint, part in routed(options, batch):
+            for endpoint, part in routed(options, batch, before.placement):
                 if endpoint.name not in writers:
-                    writers[endpoint.name] = _endpoint_writer(options, task, endpoint, batch.schema)
+                    client = clients[endpoint.name]
+                    writers[endpoint.name] = _endpoint_writer(options, task, client, batch.schema, before)
                 writers[endpoint.name].put(part)
-        for writer in writers.values():
+        for name, writer in writers.items():
             writer.end()
-        if uses_ledger(options):
-            _refuse_fewer(options, task, [one for one in options.servers.endpoints if one.name not in writers])
+            if isinstance(writer, EndpointWriter) and writer.ledger is not None and writer.ledger.done.rows:
+                marks[name] = writer.ledger.done.written
+        if uses_ledger(options):  # an earlier try may have written rows to an endpoint for which this one had none
+            for name, client in clients.items():
+                if name not in writers:
+                    before.ledger(options, client, task).end()
     finally:
-        for writer in writers.values():
-            writer.close()
-    return Written(task.query, rows, sum(writer.skipped for writer in writers.values()))
-
-
-def _refuse_fewer(options: SinkOptions, task: Task, endpoints: list[Endpoint]) -> None:
-    """PipelineError if an earlier try of the task wrote rows to an endpoint for which this try had none."""
-    for endpoint in endpoints:
-        with Client(endpoint, options.servers.access) as client:
-            ledger.Ledger(client, task.query, task.partition, task.batch).end()
+        for client in clients.values():
+            client.close()
+    skipped = sum(writer.skipped for writer in writers.values())
+    return Written(task.query, rows, skipped, task.partition, before.placement, marks, before.newest, runs)
 
 
 def _endpoint_writer(
-    options: SinkOptions, task: Task, endpoint: Endpoint, schema: Any
+    options: SinkOptions, task: Task, client: Client, schema: Any, before: commits.Before
 ) -> "EndpointWriter | pending_operations.Operation":
-    client = Client(endpoint, options.servers.access)
     match options.operation:
         case operation if operation == ACK:
             return pending_operations.Ack(client, options, schema.names)
@@ -187,25 +225,25 @@ def _endpoint_writer(
         case operation if operation == DEADLETTER:
             return dead_letters.DeadLetters(client, options, schema.names)
         case _:
-            return EndpointWriter(client, options, task, schema)
+            return EndpointWriter(client, options, task, schema, before)
 
 
 class EndpointWriter:
     """Writes a task's rows to one endpoint by XADD, with the delivery that the options name."""
 
-    def __init__(self, client: Client, options: SinkOptions, task: Task, schema: Any) -> None:
+    def __init__(self, client: Client, options: SinkOptions, task: Task, schema: Any, before: commits.Before) -> None:
         self._client = client
         self._options = options
         self._encoder = Encoder(options, schema.names, schema.types)
         self._known: set[bytes] = set()
-        self._ledger: ledger.Ledger | None = None
+        self.ledger: ledger.Ledger | None = None
         self._own_ids: idempotent_writes.OwnIds | None = None
         self._put: Callable[[Any, Encoded], None]
         if options.own_ids:
             self._own_ids = idempotent_writes.OwnIds(client, bool(options.trim))
             self._put = self._put_own_ids
         elif options.delivery == EXACTLY_ONCE:
-            self._ledger = ledger.Ledger(client, task.query, task.partition, task.batch)
+            self.ledger = before.ledger(options, client, task)
             self._put = self._put_once
         elif options.delivery == AT_LEAST_ONCE:
             self._put = self._put_plain
@@ -218,7 +256,7 @@ class EndpointWriter:
 
     @property
     def skipped(self) -> int:
-        found = self._ledger or self._own_ids
+        found = self.ledger or self._own_ids
         return 0 if found is None else found.skipped
 
     def put(self, batch: Any) -> None:
@@ -227,19 +265,16 @@ class EndpointWriter:
         self._put(batch, rows)
 
     def end(self) -> None:
-        if self._ledger is not None:
-            self._ledger.end()
-
-    def close(self) -> None:
-        self._client.close()
+        if self.ledger is not None:
+            self.ledger.end()
 
     def _put_once(self, batch: Any, rows: Encoded) -> None:
-        assert self._ledger is not None, "made with this delivery"
+        assert self.ledger is not None, "made with this delivery"
         new = [key for key in self._encoder.keys_of(rows) if key not in self._known]
         if new:
-            self._ledger.refuse_other_types(new)
+            self.ledger.refuse_other_types(new)
             self._known.update(new)
-        self._ledger.write(rows, self._encoder.requests(rows), self._options.pipeline)
+        self.ledger.write(rows, self._encoder.requests(rows), self._options.pipeline)
 
     def _put_own_ids(self, batch: Any, rows: Encoded) -> None:
         assert self._own_ids is not None, "made with this option"
@@ -269,9 +304,10 @@ class EndpointWriter:
 # -- several endpoints ------------------------------------------------------------------------------------------------
 
 
-def routed(options: SinkOptions, batch: Any) -> Iterator[tuple[Endpoint, Any]]:
-    """The rows of a batch by endpoint: the column `_endpoint` names it, or the key's CRC32 chooses among them."""
+def routed(options: SinkOptions, batch: Any, placed: str) -> Iterator[tuple[Endpoint, Any]]:
+    """The rows of a batch by endpoint: the column `_endpoint` names it, or the key's place, by placement.py."""
     endpoints = options.servers.endpoints
+    all_names = tuple(options.servers.by_name())
     column = next((name for name in (ENDPOINT, "endpoint") if name in batch.schema.names), None)
     if column == "endpoint" and options.operation == ADD:
         column = None  # then it is a field like any other
@@ -288,12 +324,13 @@ def routed(options: SinkOptions, batch: Any) -> Iterator[tuple[Endpoint, Any]]:
     elif options.operation != ADD:
         raise PipelineError("with several endpoints the rows need a column 'endpoint' that says where they are pending")
     elif options.stream is not None:
-        yield endpoints[crc32(options.stream.encode()) % len(endpoints)], batch
+        yield endpoints[placement.place(options.stream.encode(), all_names, placed)], batch
     else:
         keys = as_bytes(batch.column(STREAM)).dictionary_encode()
         if keys.null_count:
             raise PipelineError(f"{STREAM} must not be null")
-        of_key = pa.array([crc32(key) % len(endpoints) for key in keys.dictionary.to_pylist()], pa.int64())
+        places = [placement.place(key, all_names, placed) for key in keys.dictionary.to_pylist()]
+        of_key = pa.array(places, pa.int64())
         of_row = of_key.take(keys.indices)
         for at, endpoint in enumerate(endpoints):
             yield from _chosen(batch, pc.equal(of_row, at), endpoint)

@@ -1,0 +1,270 @@
+"""What a query has committed at a server: one entry a batch in a stream beside the markers of its tasks (ledger.py).
+
+The driver writes it when all tasks of a batch are done: key `__spark:<query>:commits`, id `<batch + 1>-1`, with the
+rows and checksums of each partition. So a server that went back behind a committed batch is recognized by the next
+batch, and a batch that is run again from a restored checkpoint is compared and not written. The confirmation that
+`acks` asks for covers all that was written before this entry: logs and replicas have a prefix of what the server wrote.
+"""
+
+import warnings
+from collections.abc import Iterable, Mapping, Set
+from dataclasses import dataclass
+from typing import Final
+
+from penstock.errors import ReplyError
+from penstock.pipeline.connector.connection.client import Client, Reply, Request, mapping
+from penstock.pipeline.connector.sink.ledger import (
+    COMMITS,
+    Ledger,
+    Task,
+    Written,
+    marker_key,
+    newest_request,
+    restored_advice,
+    text_of,
+)
+from penstock.pipeline.connector.sink.placement import CRC32, RENDEZVOUS
+from penstock.pipeline.connector.sink.sink_options import DISK, REPLICAS, SinkOptions
+from penstock.pipeline.errors import PipelineError, report_loss
+from penstock.storage.streams import ids
+
+OLD_MARKERS: Final = 64  # partitions whose markers are looked at to recognize a query of before this stream was written
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """A committed batch at one server; `marks` are rows and checksums by partition, of those that wrote rows there."""
+
+    batch: int
+    partitions: int
+    endpoints: tuple[str, ...]
+    placement: str
+    marks: Mapping[int, Written]
+
+    def request(self, key: str, most: int) -> Request:
+        fields: list[str | int] = ["partitions", self.partitions, "endpoints", "\n".join(self.endpoints)]
+        fields += ["placed", self.placement]
+        for partition, mark in sorted(self.marks.items()):
+            fields += [partition, f"{mark.rows}-{mark.crc}"]
+        return ["XADD", key, "MAXLEN", most, f"{self.batch + 1}-1", *fields]
+
+    @classmethod
+    def of(cls, entry: Reply) -> "Commit":
+        entry_id, found = entry
+        fields = {name.decode(): value.decode() for name, value in mapping(found).items()}
+        partitions, endpoints = int(fields.pop("partitions")), tuple(fields.pop("endpoints").split("\n"))
+        placement = fields.pop("placed")
+        marks = {int(at): Written(int(text.partition("-")[0]), text.partition("-")[2]) for at, text in fields.items()}
+        return cls((ids.parse(entry_id) >> 64) - 1, partitions, endpoints, placement, marks)
+
+
+@dataclass(frozen=True, slots=True)
+class Before:
+    """What the servers say of a query before a task of its batch writes.
+
+    `batches` is what was committed of this batch, by endpoint: such a batch is compared, and not written. `newest` is
+    the last batch that was committed.
+    """
+
+    placement: str
+    batches: Mapping[str, Commit]
+    newest: Mapping[str, int]
+
+    def ledger(self, options: SinkOptions, client: Client, task: Task) -> Ledger:
+        """The ledger of a task at one of the servers."""
+        there = self.batches.get(client.endpoint.name)
+        return Ledger(client, task, self.placement, options.marker_age_ms, None if there is None else there.marks)
+
+
+# -- in a task --------------------------------------------------------------------------------------------------------
+
+
+def look(options: SinkOptions, clients: Mapping[str, Client], task: Task) -> Before:
+    """What was committed before a task's batch.
+
+    DataLoss (or a warning, by failOnDataLoss) if a server does not know the batch before, of a query of which each
+    batch follows another. PipelineError if a newer batch was committed and this one is not known any more.
+    """
+    query, batch, follows = task.query, task.batch, task.follows
+    key = marker_key(query, COMMITS)
+    newest: dict[str, Commit] = {}
+    batches: dict[str, Commit] = {}
+    for name, client in clients.items():
+        replies = client.pipeline([newest_request(key), ["XRANGE", key, f"{batch + 1}-0", f"{batch + 1}"]])
+        for reply, found in zip(replies, (newest, batches), strict=True):
+            if isinstance(reply, ReplyError):
+                raise PipelineError(f"the marker {key!r} cannot be read: {text_of(reply)}")
+            for entry in reply:
+                found[name] = Commit.of(entry)
+    if not task.partition:
+        for client in clients.values():
+            _warn_of_eviction(client)
+    last = max(newest.values(), key=lambda one: one.batch, default=None)
+    if last is None:
+        old = _has_old_markers(clients, query) if batch else False
+        if batch and follows and not old:
+            _report_lost(options, next(iter(clients.values())), None, batch)
+        return Before(CRC32 if old else RENDEZVOUS, {}, {})
+    if last.placement == CRC32 and set(last.endpoints) != set(clients):
+        raise PipelineError(
+            f"this query has placed its keys by their CRC32 among the endpoints {', '.join(last.endpoints)}, and with "
+            f"{', '.join(clients)} most keys would move: keep the endpoints, or begin a new checkpoint"
+        )
+    for name, client in clients.items():
+        known = newest[name].batch if name in newest else None
+        if name in last.endpoints and follows and batch and (known is None or known < batch - 1):
+            _report_lost(options, client, known, batch)
+        if name in last.endpoints and known is not None and known > batch and name not in batches:
+            raise PipelineError(
+                f"batch {known} has been written already, and of batch {batch} no more is known than that it is older "
+                f"(marker {key!r}): the checkpoint is older than markerBatches. {restored_advice(query)}"
+            )
+    return Before(last.placement, batches, {name: one.batch for name, one in newest.items()})
+
+
+def _has_old_markers(clients: Mapping[str, Client], query: str) -> bool:
+    """Whether tasks of this query wrote before there were committed batches; such markers name no placement."""
+    requests = [newest_request(marker_key(query, at)) for at in range(OLD_MARKERS)]
+    found = [reply for client in clients.values() for reply in client.pipeline(requests) if isinstance(reply, list)]
+    placed = [mapping(entries[0][1]).get(b"placed", CRC32.encode()) for entries in found if entries]
+    return CRC32.encode() in placed
+
+
+def _report_lost(options: SinkOptions, client: Client, known: int | None, batch: int) -> None:
+    last = "it knows none of this query's batches" if known is None else f"the last batch that it knows is {known}"
+    report_loss(
+        f"{client.endpoint.address}: the server went back: {last}, and batch {batch - 1} was committed. Rows of the "
+        f"batches {0 if known is None else known + 1} to {batch - 1} are lost there; how many is not known. (So it is, "
+        "too, where the markers were removed, evicted, or older than markerAge, or the checkpoint is another sink's.) "
+        "acks=disk or acks=replicas:N confirms a batch before it is committed",
+        options.fail_on_loss,
+    )
+
+
+def _warn_of_eviction(client: Client) -> None:
+    """Warn where the server may evict markers: then rows may be doubled, or a loss be told of that is none."""
+    reply = client.pipeline([["INFO", "memory"]])[0]
+    if isinstance(reply, ReplyError):
+        return  # a user may not be allowed to ask
+    limit, policy = _info(reply, b"maxmemory"), _info(reply, b"maxmemory_policy")
+    if limit not in (b"", b"0") and policy not in (b"", b"noeviction"):
+        warnings.warn(
+            f"{client.endpoint.address}: with maxmemory {limit.decode()} and maxmemory-policy {policy.decode()} the "
+            "server may evict the markers of exactly-once writing: use noeviction",
+            stacklevel=2,
+        )
+
+
+def _info(reply: bytes, name: bytes) -> bytes:
+    """A field of INFO; empty if there is none."""
+    return next((line[len(name) + 1 :] for line in reply.split(b"\r\n") if line.startswith(name + b":")), b"")
+
+
+def run_id(client: Client) -> bytes:
+    """What a server's process is called. PipelineError if it does not say."""
+    reply = client.pipeline([["INFO", "server"]])[0]
+    found = b"" if isinstance(reply, ReplyError) else _info(reply, b"run_id")
+    if not found:
+        raise PipelineError(f"{client.endpoint.address}: acks needs INFO with a run_id, and this server has none")
+    return found
+
+
+# -- on the driver ----------------------------------------------------------------------------------------------------
+
+
+def commit(options: SinkOptions, client: Client, query: str, found: Commit, known: Set[int | None]) -> None:
+    """Note that a batch is written, after all of it is found to be there, and wait for what `acks` asks for.
+
+    PipelineError if a task's marker is not what the task has written, or the newest batch not one of `known`, those
+    that the tasks have seen (the server went back amid the batch: the batch is to be run again); if another batch of
+    that number was committed, or if the server does not confirm it.
+    """
+    key = marker_key(query, COMMITS)
+    requests = [newest_request(marker_key(query, at)) for at in found.marks]
+    newest, there, *markers = client.pipeline(
+        [newest_request(key), ["XRANGE", key, f"{found.batch + 1}-0", f"{found.batch + 1}"], *requests]
+    )
+    for reply in (newest, there):
+        if isinstance(reply, ReplyError):
+            raise PipelineError(f"the marker {key!r} cannot be read: {text_of(reply)}")
+    if there:
+        before = Commit.of(there[0])
+        if (before.partitions, before.marks) != (found.partitions, found.marks):
+            raise PipelineError(
+                f"batch {found.batch} was committed with other rows, in {before.partitions} partitions, and not in the "
+                f"{found.partitions} of now (marker {key!r}): nothing of it was written again. {restored_advice(query)}"
+            )
+    else:
+        if (Commit.of(newest[0]).batch if newest else None) not in known:
+            raise _went_back(client, found, f"the batches before it are not those of when it began (marker {key!r})")
+        _refuse_absent(client, query, found, markers)
+    add = [] if there else [found.request(key, options.marker_batches)]
+    for reply in client.pipeline([*add, ["PEXPIRE", key, options.marker_age_ms]], retry=False):
+        if isinstance(reply, ReplyError):
+            raise PipelineError(f"batch {found.batch} cannot be committed (marker {key!r}): {text_of(reply)}")
+    confirm(options, client)
+
+
+def _refuse_absent(client: Client, query: str, found: Commit, markers: Iterable[Reply]) -> None:
+    for (partition, mark), reply in zip(found.marks.items(), markers, strict=True):
+        expected = f"{found.batch + 1}-{mark.rows}".encode()
+        entry_id, fields = reply[0] if isinstance(reply, list) and reply else (None, [])
+        if entry_id != expected or mapping(fields).get(b"crc") != mark.crc.encode():
+            marker = marker_key(query, partition)
+            text = f"partition {partition} had written {mark.rows} rows, and its marker {marker!r} does not say so"
+            raise _went_back(client, found, text)
+
+
+def _went_back(client: Client, found: Commit, text: str) -> PipelineError:
+    return PipelineError(
+        f"{client.endpoint.address}: the server went back amid batch {found.batch}: {text}. The batch is not "
+        "committed; start the query again, and it writes what is missing"
+    )
+
+
+def confirm_run(options: SinkOptions, client: Client, query: str, runs: Set[bytes | None]) -> None:
+    """Wait for what `acks` asks for where there is no ledger; `runs` are the run ids that the tasks have seen.
+
+    PipelineError if the server is another process now: what the tasks have written may not be part of it.
+    """
+    key = marker_key(query, COMMITS)
+    for reply in client.pipeline(
+        [["XADD", key, "MAXLEN", 1, "*", "acks", options.acks], ["PEXPIRE", key, options.marker_age_ms]], retry=False
+    ):
+        if isinstance(reply, ReplyError):
+            raise PipelineError(f"the batch cannot be confirmed (stream {key!r}): {text_of(reply)}")
+    confirm(options, client)
+    if runs != {run_id(client)}:
+        raise PipelineError(
+            f"{client.endpoint.address}: the server was started again, or another one has taken its place, while the "
+            "batch was written, so nothing confirms its rows; the batch is not committed"
+        )
+
+
+def confirm(options: SinkOptions, client: Client) -> None:
+    """Wait until what this connection has written, and all before it, is as safe as `acks` asks for.
+
+    To be called after a write on the same connection: WAIT and WAITAOF wait for the connection's own writes.
+    """
+    timeout_ms = int(options.servers.access.read_s * 1000)
+    if options.acks == DISK:
+        words: Request = ["WAITAOF", 1, 0, timeout_ms]
+    elif options.acks == REPLICAS:
+        words = ["WAIT", options.acks_replicas, timeout_ms]
+    else:
+        return
+    reply = client.pipeline([words], retry=False, wait_s=timeout_ms / 1000)[0]
+    if isinstance(reply, ReplyError):
+        raise PipelineError(
+            f"{client.endpoint.address}: acks={options.acks} is not possible with this server: {text_of(reply)}"
+        )
+    if options.acks == DISK and not reply[0]:
+        raise PipelineError(
+            f"{client.endpoint.address}: the server did not confirm within readTimeout ({timeout_ms} ms) that the "
+            "batch is on its disk (appendfsync no leaves that to the system); the batch is not committed"
+        )
+    if options.acks == REPLICAS and reply < options.acks_replicas:
+        raise PipelineError(
+            f"{client.endpoint.address}: {reply} of the {options.acks_replicas} replicas that acks asks for confirmed "
+            f"the batch within readTimeout ({timeout_ms} ms); the batch is not committed"
+        )
