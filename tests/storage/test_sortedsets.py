@@ -122,6 +122,16 @@ class PackedBesideContainers(RuleBasedStateMachine):
     def put(self, member: bytes, score: float) -> None:
         assert self.held.put(member, score) == self.plain.put(member, score)
 
+    @rule(room=st.integers(-2, 3), score=DOUBLES)
+    def fill(self, room: int, score: float) -> None:
+        """Up to the limit of the packed form, or over it."""
+        for number in range(MOST_PACKED - room - len(self.held)):
+            self.put(b"n%d" % number, score)
+
+    @rule(kept=st.integers(0, 3))
+    def pop_down(self, kept: int) -> None:
+        self.pop(kept, len(self.held))
+
     @rule(at=st.integers(0, 20), score=DOUBLES)
     def change(self, at: int, score: float) -> None:
         self.put(self.known(at), score)
@@ -184,7 +194,7 @@ TestPackedBesideContainers = PackedBesideContainers.TestCase
 
 
 def is_packed(held: SortedSet) -> bool:
-    return held.memory_usage() < 500
+    return held._many is None
 
 
 def test_few_short_members_are_packed_until_one_too_many_comes() -> None:
@@ -198,7 +208,7 @@ def test_few_short_members_are_packed_until_one_too_many_comes() -> None:
     held.put(b"one more", 0.5)
 
     assert not is_packed(held)
-    assert held.pairs_at(14, 17) == [(0.0, b"0"), (0.5, b"one more"), (7.0, b"3")]
+    assert held.pairs_at(MOST_PACKED - 2, MOST_PACKED + 1) == [(0.0, b"0"), (0.5, b"one more"), (7.0, b"3")]
 
 
 def test_a_long_member_is_not_packed() -> None:

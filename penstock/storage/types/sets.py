@@ -16,7 +16,7 @@ from penstock.storage.types.set_forms import packed_members
 from penstock.storage.types.set_forms.member_table import MemberTable
 from penstock.storage.types.set_forms.packed_parts import EMPTY, LONGEST_PACKED, MOST_PACKED
 
-INDEXES: Final = tuple(tuple(range(count)) for count in range(MOST_PACKED + 1))  # by the number of packed members
+MOST_WALKED: Final = 16  # members that are looked for by a walk each; for more a table is made
 OWN_BYTES: Final = 120  # of the object and the bytes object of the few, about
 
 
@@ -236,14 +236,14 @@ class Set(Collection):
 
     def common(self, members: list[bytes]) -> list[bytes]:
         """Those of other members that it has, too, in their order. O(members)."""
-        if self._many is None and len(members) <= MOST_PACKED:
+        if self._many is None and len(members) <= MOST_WALKED:
             few = self._few
             return [member for member in members if packed_members.has(few, member)]
         return list(filter(self.members().__contains__, members))
 
     def missing(self, members: list[bytes]) -> list[bytes]:
         """Those of other members that it does not have, in their order. O(members)."""
-        if self._many is None and len(members) <= MOST_PACKED:
+        if self._many is None and len(members) <= MOST_WALKED:
             few = self._few
             return [member for member in members if not packed_members.has(few, member)]
         return list(filterfalse(self.members().__contains__, members))
@@ -264,7 +264,7 @@ class Set(Collection):
     def random_member(self, chance: Random) -> bytes:
         """Any member, each with the same chance. O(1); O(n), 10 ns each, for the first one of a table."""
         if self._many is None:
-            return packed_members.member_at(self._few, chance.choice(INDEXES[self._count]))
+            return packed_members.member_at(self._few, chance.choice(range(self._count)))
         return self._many.in_order().any_of(chance)
 
     def in_order(self) -> HashOrder:
