@@ -1,22 +1,36 @@
-"""A node of a list: items that lie between its two ends, packed into one bytes object where they are short.
+"""A node of a list: some of its items in a row, packed into one bytes object where they are short.
 
 The values of a small hash are packed in the same form, by the functions here (hashes.py).
 
 A packed node is the number of items, the length of each, and their texts in a row: a byte for the number and for each
 length. An item costs its length and one byte then, where an object of its own takes 41 bytes more. Items of which one
 is longer than 255 bytes stay objects, in a list: there is little to save.
+
+>>> node = with_item(node_of([b"a", b"bb"]), True, b"first")
+>>> items_of(node), items_of(joined(node, node_of([b"c"])))
+([b'first', b'a', b'bb'], [b'first', b'a', b'bb', b'c'])
 """
 
-from typing import Final, TypeAlias
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from librt.strings import BytesWriter
 
-NODE_ITEMS: Final = 16  # of a node that was filled from an end
+if TYPE_CHECKING:
+    from mypy_extensions import i64  # for mypyc; Python ignores it
+
+NODE_ITEMS: Final = 64  # of a node that was filled from an end
 MOST_ITEMS: Final = 2 * NODE_ITEMS  # any node has less
 LONGEST_PACKED: Final = 255  # bytes
+EMPTY: Final = b"\0"  # a node without items
+BYTES: Final = tuple(bytes((number,)) for number in range(LONGEST_PACKED + 1))
 
 ListNode: TypeAlias = bytes | list[bytes]
-"""Never changed, so it may be shared. At least one item, less than MOST_ITEMS."""
+"""Less than MOST_ITEMS items. A bytes object or a list that is between the ends is never changed, so it may be shared.
+
+What is said to take a packed node and returns one takes short items only.
+"""
 
 
 def node_of(items: list[bytes]) -> ListNode:
@@ -47,24 +61,33 @@ def part_of(node: ListNode, first: int, stop: int) -> list[bytes]:
     """Its items from one place up to another, which it has, in a list of the caller's own. O(bytes)."""
     if isinstance(node, list):
         return node[first:stop]
-    start = node[0] + 1
-    for at in range(1, first + 1):
-        start += node[at]
-    items = []
+    start: i64 = place_of(node, first)
+    items: list[bytes] = []
     for at in range(first + 1, stop + 1):
-        end = start + node[at]
+        end: i64 = start + node[at]
         items.append(node[start:end])
         start = end
     return items
+
+
+def place_of(node: bytes, at: int) -> i64:
+    """Where the text of an item begins in a packed node; of the number of items: where the last one ends. O(items)."""
+    if at > node[0] >> 1:
+        place: i64 = len(node)
+        for index in range(at + 1, node[0] + 1):
+            place -= node[index]
+        return place
+    start: i64 = node[0] + 1
+    for index in range(1, at + 1):
+        start += node[index]
+    return start
 
 
 def item_at(node: ListNode, at: int) -> bytes:
     """One item. O(items)."""
     if isinstance(node, list):
         return node[at]
-    start = node[0] + 1
-    for place in range(1, at + 1):
-        start += node[place]
+    start: i64 = place_of(node, at)
     return node[start : start + node[at + 1]]
 
 
@@ -73,3 +96,50 @@ def may_have(node: ListNode, item: bytes) -> bool:
     if isinstance(node, bytes):
         return node.find(item) >= 0  # not `in`, which first takes the item for a number, and that is an error inside
     return item in node
+
+
+# -- changed copies ---------------------------------------------------------------------------------------------------
+
+
+def with_item(node: bytes, left: bool, item: bytes) -> bytes:
+    """A packed node with one more item at one end. O(bytes)."""
+    texts = node[0] + 1
+    count, length = BYTES[texts], BYTES[len(item)]
+    if left:
+        return b"".join([count, length, node[1:texts], item, node[texts:]])
+    return b"".join([count, node[1:texts], length, node[texts:], item])
+
+
+def without_item(node: bytes, left: bool) -> tuple[bytes, bytes]:
+    """The item at one end of a packed node, which has one, and the node without it. O(bytes)."""
+    count = node[0]
+    if left:
+        start = count + 1
+        stop = start + node[1]
+        return node[start:stop], b"".join([BYTES[count - 1], node[2:start], node[stop:]])
+    stop = len(node) - node[count]
+    return node[stop:], b"".join([BYTES[count - 1], node[1:count], node[count + 1 : stop]])
+
+
+def with_other(node: ListNode, at: int, item: bytes) -> ListNode:
+    """A node with another item at a place. O(bytes)."""
+    if isinstance(node, list) or len(item) > LONGEST_PACKED:
+        items = items_of(node)
+        items[at] = item
+        return node_of(items)
+    start: i64 = place_of(node, at)
+    stop: i64 = start + node[at + 1]
+    return b"".join([node[: at + 1], BYTES[len(item)], node[at + 2 : start], item, node[stop:]])
+
+
+def joined(node: bytes, behind: bytes) -> bytes:
+    """The items of two packed nodes, which are few enough, in one. O(bytes)."""
+    texts, others = node[0] + 1, behind[0] + 1
+    return b"".join([BYTES[node[0] + behind[0]], node[1:texts], behind[1:others], node[texts:], behind[others:]])
+
+
+def without_place(node: bytes, at: int) -> bytes:
+    """A packed node without the item at a place. O(bytes)."""
+    start: i64 = place_of(node, at)
+    stop: i64 = start + node[at + 1]
+    return b"".join([BYTES[node[0] - 1], node[1 : at + 1], node[at + 2 : start], node[stop:]])

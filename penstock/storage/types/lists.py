@@ -1,8 +1,8 @@
 """Lists: items in order, pushed and popped at both ends.
 
-Both ends of a list are plain lists of a few items, where pushing and popping is cheap. What lies between is in nodes
-(list_nodes.py, node_chunks.py), which take a quarter of the memory. An end that has grown to twice a node's items gives
-half of them to a node; an end that is empty takes the next node's items.
+All items of a small list are in one node (list_nodes.py), a bytes object if none is long. A larger one has a node at
+each end, and between them nodes that are not changed by pushing and popping (node_chunks.py). An end that has grown to
+twice a node's items gives the inner ones to a node between; an end that is empty takes the next node.
 """
 
 from collections.abc import Iterator
@@ -10,14 +10,31 @@ from typing import Final
 
 from penstock.native.listpack_sizes import text_size, texts_size
 from penstock.storage.types.collection import PART_OVERHEAD, Collection
-from penstock.storage.types.list_nodes import MOST_ITEMS, NODE_ITEMS, ListNode, count_of, items_of, may_have, node_of
+from penstock.storage.types.list_nodes import (
+    EMPTY,
+    LONGEST_PACKED,
+    MOST_ITEMS,
+    NODE_ITEMS,
+    ListNode,
+    count_of,
+    item_at,
+    items_of,
+    joined,
+    may_have,
+    node_of,
+    part_of,
+    with_item,
+    with_other,
+    without_item,
+)  # fmt: skip
 from penstock.storage.types.node_chunks import NodeChunks, without
 
 NODE_BYTES: Final = [0, 4096, 8192, 16384, 32768, 65536]  # by the negative of list-max-listpack-size
 LARGEST_NODE: Final = 8192  # bytes, where list-max-listpack-size counts items
 LISTPACK_BYTES: Final = 7  # of an empty one
 UNLIMITED: Final = 1 << 61
-OWN_BYTES: Final = 350  # of the object and its containers, about
+LARGEST_END: Final = 8192  # bytes of a packed end: each push and pop copies it
+OWN_BYTES: Final = 150  # of the object, about
 NODES_BYTES: Final = 350  # of the containers of the nodes
 NODE_OVERHEAD: Final = 41  # bytes of a node beside its items
 
@@ -29,16 +46,16 @@ class List(Collection):
     half of that. (Redis looks whether the rest is in one node; here it is taken for such.)
     packed_bytes: what the items take in one listpack. In the costs, n is the number of items.
 
-    Invariants: the items are `_left` backwards, those of `_nodes`, then `_right`, `length` in all; `_nodes` is None
-    where there is none; each end has less than MOST_ITEMS items.
+    Invariants: the items are those of `_left`, of `_nodes`, then of `_right`, `length` in all; `_nodes` is None where
+    there is none; where it is, and one end has all items, that is `_right`.
     """
 
     __slots__ = ("_left", "_nodes", "_right", "is_quicklist", "length", "packed_bytes")
 
     def __init__(self, items: list[bytes] | None = None) -> None:
         self.counts = None
-        self._left: list[bytes] = []
-        self._right: list[bytes] = []
+        self._left: ListNode = EMPTY
+        self._right: ListNode = EMPTY
         self._nodes: NodeChunks | None = None
         self.length = 0
         self.packed_bytes = LISTPACK_BYTES
@@ -51,8 +68,9 @@ class List(Collection):
 
     def copy(self) -> "List":
         copied = List()
-        copied._left = self._left.copy()
-        copied._right = self._right.copy()
+        left, right = self._left, self._right
+        copied._left = left if isinstance(left, bytes) else left.copy()
+        copied._right = right if isinstance(right, bytes) else right.copy()
         copied._nodes = None if self._nodes is None else self._nodes.copy()
         copied.length = self.length
         copied.packed_bytes = self.packed_bytes
@@ -60,7 +78,9 @@ class List(Collection):
         return copied
 
     def memory_usage(self) -> int:
-        size = OWN_BYTES + self.packed_bytes + (len(self._left) + len(self._right)) * PART_OVERHEAD
+        size = OWN_BYTES + self.packed_bytes
+        for end in (self._left, self._right):
+            size += NODE_OVERHEAD if isinstance(end, bytes) else len(end) * PART_OVERHEAD
         if self._nodes is not None:
             size += NODES_BYTES + self._between() // NODE_ITEMS * NODE_OVERHEAD
         return size
@@ -70,11 +90,8 @@ class List(Collection):
 
     def __iter__(self) -> Iterator[bytes]:
         """All items. The list must not change meanwhile."""
-        yield from reversed(self._left)
-        if self._nodes is not None:
-            for node in self._nodes:
-                yield from items_of(node)
-        yield from self._right
+        for node in self._all_nodes(True):
+            yield from items_of(node)
 
     # -- the encoding of Redis --------------------------------------------------------------------------------------
 
@@ -104,59 +121,119 @@ class List(Collection):
 
     def push(self, left: bool, items: list[bytes]) -> None:
         """Add items one by one at one end. O(items)."""
-        end = self._left if left else self._right
         before = self.length
         length = before + len(items)
-        if len(items) == 1:
-            end.append(items[0])
-            self.packed_bytes += text_size(items[0])
-        else:
-            end += items
-            self.packed_bytes += texts_size(items)
         self.length = length
+        if len(items) == 1:
+            self.packed_bytes += text_size(items[0])
+            self._push_one(left, items[0])
+        else:
+            self.packed_bytes += texts_size(items)
+            self._push_many(left, items)
         if before ^ length > before & length:
             self.recount(before, length)
-        if len(end) >= MOST_ITEMS:
-            self._give(end, left)
 
-    def _give(self, end: list[bytes], left: bool) -> None:
-        """Give the inner items of an end to nodes, all but NODE_ITEMS to twice as many."""
-        if self._nodes is None:
-            self._nodes = NodeChunks()
-        given = len(end) // NODE_ITEMS * NODE_ITEMS - NODE_ITEMS
-        for start in range(0, given, NODE_ITEMS):
-            inner = end[start : start + NODE_ITEMS]
-            if left:
-                inner.reverse()
-            self._nodes.add(left, node_of(inner))
-        del end[:given]
+    def _push_one(self, left: bool, item: bytes) -> None:
+        in_left = left and self._has_left()
+        end = self._left if in_left else self._right
+        if isinstance(end, bytes):
+            if end[0] < MOST_ITEMS - 1 and len(item) <= LONGEST_PACKED and len(end) < LARGEST_END:
+                grown = with_item(end, left, item)
+                if in_left:
+                    self._left = grown
+                else:
+                    self._right = grown
+                return
+            end = items_of(end)
+        if left:
+            end.insert(0, item)
+        else:
+            end.append(item)
+        self._set_end(left, end)
 
-    def _take(self, left: bool) -> list[bytes]:
-        """An end that has items, unless the list is empty; the outermost is the last one of it.
+    def _push_many(self, left: bool, items: list[bytes]) -> None:
+        end = self._left if left and self._has_left() else self._right
+        if left:
+            items = items[::-1]
+        if isinstance(end, bytes) and end[0] + len(items) < MOST_ITEMS and len(end) < LARGEST_END:
+            added = node_of(items)
+            if isinstance(added, bytes):
+                grown = joined(added, end) if left else joined(end, added)
+                if left and self._has_left():
+                    self._left = grown
+                else:
+                    self._right = grown
+                return
+        held = items_of(end)
+        self._set_end(left, items + held if left else held + items)
 
-        An end that had none takes the next node's items, or half of the other end's.
+    def _has_left(self) -> bool:
+        """Whether items at the left are in `_left`; else one end has all, or there are none there yet."""
+        return self._nodes is not None or count_of(self._left) > 0
+
+    def _set_end(self, left: bool, items: list[bytes]) -> None:
+        """Set the items of an end that has grown; the inner ones go to nodes where they are too many. O(items).
+
+        left: the left end; `_right`, where that has all items.
         """
-        end = self._left if left else self._right
-        if end:
-            return end
+        is_only = left and not self._has_left()
+        count = len(items)
+        if count < MOST_ITEMS:
+            if left and not is_only:
+                self._left = _end_of(items)
+            else:
+                self._right = _end_of(items)
+            return
         nodes = self._nodes
-        if nodes is not None:
-            end += nodes.take(left)
-            if nodes.is_empty():
-                self._nodes = None
-            if left:
-                end.reverse()
-            return end
-        other = self._right if left else self._left
-        half = (len(other) + 1) // 2
-        end += other[:half]
-        end.reverse()
-        del other[:half]
-        return end
+        if nodes is None:
+            nodes = self._nodes = NodeChunks()
+        given = count // NODE_ITEMS * NODE_ITEMS - NODE_ITEMS
+        if left:
+            for stop in range(count, count - given, -NODE_ITEMS):
+                nodes.add(True, node_of(items[stop - NODE_ITEMS : stop]))
+            self._left = _end_of(items[: count - given])
+            if is_only:
+                self._right = EMPTY
+        else:
+            for start in range(0, given, NODE_ITEMS):
+                nodes.add(False, node_of(items[start : start + NODE_ITEMS]))
+            self._right = _end_of(items[given:])
+
+    def _take(self, left: bool) -> bool:
+        """Fill an end that has no items; whether `_left` is the end to take from."""
+        nodes = self._nodes
+        if count_of(self._left if left else self._right) or nodes is None:
+            return left and count_of(self._left) > 0
+        node = nodes.take(left)
+        if isinstance(node, list):
+            node = node.copy()  # it may be shared
+        if nodes.is_empty():
+            self._nodes = None
+        if left:
+            self._left = node
+        else:
+            self._right = node
+        return left
+
+    def _tidy(self) -> None:
+        """After items were removed: one end that has all items is `_right`."""
+        if self._nodes is None and not count_of(self._right):
+            self._right = self._left
+            self._left = EMPTY
 
     def pop_one(self, left: bool) -> bytes:
         """Remove and return the item at one end; there must be one. O(1)."""
-        item = ((self._left if left else self._right) or self._take(left)).pop()
+        from_left = self._take(left)
+        end = self._left if from_left else self._right
+        if isinstance(end, bytes):
+            item, rest = without_item(end, left)
+            if from_left:
+                self._left = rest
+            else:
+                self._right = rest
+        else:
+            item = end.pop(0 if left else -1)
+        self._tidy()
         self.packed_bytes -= text_size(item)
         before = self.length
         self.length = before - 1
@@ -167,15 +244,21 @@ class List(Collection):
     def pop(self, left: bool, count: int) -> list[bytes]:
         """Remove and return `count` items, or all if there are fewer, from one end; the outermost first. O(count)."""
         popped: list[bytes] = []
-        while len(popped) < count:
-            end = self._take(left)
-            if not end:
-                break
-            rest = max(len(end) - (count - len(popped)), 0)
-            outer = end[rest:]
-            outer.reverse()
+        most = min(count, self.length)
+        while len(popped) < most:
+            from_left = self._take(left)
+            items = items_of(self._left if from_left else self._right)
+            some = min(len(items), most - len(popped))
+            outer = items[:some] if left else items[len(items) - some :]
+            if not left:
+                outer.reverse()
             popped += outer
-            del end[rest:]
+            rest = _end_of(items[some:] if left else items[: len(items) - some])
+            if from_left:
+                self._left = rest
+            else:
+                self._right = rest
+            self._tidy()
         self.packed_bytes -= texts_size(popped)
         self.length -= len(popped)
         self.recount(self.length + len(popped), self.length)
@@ -197,8 +280,7 @@ class List(Collection):
 
     def _set(self, items: list[bytes]) -> None:
         """Have these items and no other. O(items)."""
-        self._left = []
-        self._right = []
+        self._left = self._right = EMPTY
         self._nodes = None
         self.recount(self.length, 0)
         self.length = 0
@@ -209,82 +291,96 @@ class List(Collection):
 
     def _between(self) -> int:
         """How many items are in nodes. O(1)."""
-        return self.length - len(self._left) - len(self._right)
+        return self.length - count_of(self._left) - count_of(self._right)
 
     def item(self, at: int) -> bytes:
         """The item at an index. O(1); after items were inserted or removed between, a step for thousands of items."""
-        left = self._left
-        if at < len(left):
-            return left[-1 - at]
-        behind = at - (self.length - len(self._right))
+        before = count_of(self._left)
+        if at < before:
+            return item_at(self._left, at)
+        behind = at - (self.length - count_of(self._right))
         if behind >= 0:
-            return self._right[behind]
+            return item_at(self._right, behind)
         assert self._nodes is not None, "there are nodes"
-        return self._nodes.item(at - len(left))
+        return self._nodes.item(at - before)
 
     def slice(self, start: int, stop: int) -> list[bytes]:
         """The items from `start` up to `stop` (not included). O(stop - start), and to find the first as `item`."""
-        left = self._left
+        before, between = count_of(self._left), self._between()
         found: list[bytes] = []
-        if left:
-            found = left[::-1][start:stop]
-            start, stop = max(start - len(left), 0), stop - len(left)
-        between = self._between()
+        if start < min(stop, before):
+            found = part_of(self._left, start, min(stop, before))
+        start, stop = max(start - before, 0), stop - before
         if start < min(stop, between):
             assert self._nodes is not None, "there are nodes"
             part = self._nodes.part(start, min(stop, between))
             found = found + part if found else part
-        if stop > between:
-            found += self._right[max(start - between, 0) : stop - between]
+        if stop > between and start < stop:
+            part = part_of(self._right, max(start - between, 0), stop - between)
+            found = found + part if found else part
         return found
 
     def replace(self, at: int, item: bytes) -> None:
         """Set the item at an index. As `item`."""
         self.packed_bytes += text_size(item) - text_size(self.item(at))
-        left = self._left
-        if at < len(left):
-            left[-1 - at] = item
-            return
-        behind = at - (self.length - len(self._right))
-        if behind >= 0:
-            self._right[behind] = item
-            return
-        assert self._nodes is not None, "there are nodes"
-        self._nodes.replace(at - len(left), item)
+        before = count_of(self._left)
+        behind = at - (self.length - count_of(self._right))
+        if at < before:
+            self._left = with_other(self._left, at, item)
+        elif behind >= 0:
+            self._right = with_other(self._right, behind, item)
+        else:
+            assert self._nodes is not None, "there are nodes"
+            self._nodes.replace(at - before, item)
 
     def insert(self, at: int, item: bytes) -> None:
         """Insert an item before the one at an index, or behind all. As `item`."""
-        left, right = self._left, self._right
-        behind = at - (self.length - len(right))
+        before = count_of(self._left)
+        behind = at - (self.length - count_of(self._right))
         self.packed_bytes += text_size(item)
         self.length += 1
         self.recount(self.length - 1, self.length)
-        if at <= len(left):
-            left.insert(len(left) - at, item)
-            if len(left) >= MOST_ITEMS:
-                self._give(left, True)
-            return
-        if behind >= 0:
-            right.insert(behind, item)
-            if len(right) >= MOST_ITEMS:
-                self._give(right, False)
-            return
-        assert self._nodes is not None, "there are nodes"
-        self._nodes.insert(at - len(left), item)
+        if self._has_left() and at <= before:
+            items = items_of(self._left)
+            items.insert(at, item)
+            self._set_end(True, items)
+        elif behind >= 0:
+            items = items_of(self._right)
+            items.insert(behind, item)
+            self._set_end(False, items)
+        else:
+            assert self._nodes is not None, "there are nodes"
+            self._nodes.insert(at - before, item)
 
     def remove(self, item: bytes, max_count: int, from_left: bool) -> int:
         """Remove at most `max_count` items that equal `item`, from one end; returns how many. O(n)."""
-        removed = without(self._left if from_left else self._right, item, max_count, False)
+        removed = self._remove_at(from_left, item, max_count, from_left)
         nodes = self._nodes
         if nodes is not None and removed < max_count:
             removed += nodes.remove(item, max_count - removed, from_left)
             if nodes.is_empty():
                 self._nodes = None
         if removed < max_count:
-            removed += without(self._right if from_left else self._left, item, max_count - removed, True)
+            removed += self._remove_at(not from_left, item, max_count - removed, from_left)
+        self._tidy()
         self.packed_bytes -= removed * text_size(item)
         self.length -= removed
         self.recount(self.length + removed, self.length)
+        return removed
+
+    def _remove_at(self, left: bool, item: bytes, max_count: int, from_left: bool) -> int:
+        """As `remove`, of one end."""
+        end = self._left if left else self._right
+        if not may_have(end, item):
+            return 0
+        items = items_of(end)
+        removed = without(items, item, max_count, from_left)
+        if removed:
+            rest = _end_of(items)
+            if left:
+                self._left = rest
+            else:
+                self._right = rest
         return removed
 
     def positions(self, item: bytes, skipped: int, max_count: int, max_scanned: int, from_left: bool) -> list[int]:
@@ -312,21 +408,28 @@ class List(Collection):
 
     def _all_nodes(self, from_left: bool) -> Iterator[ListNode]:
         """All items, each end as a node, from one end."""
-        yield self._left[::-1] if from_left else self._right
+        yield self._left if from_left else self._right
         if self._nodes is not None:
             yield from self._nodes if from_left else self._nodes.backwards()
-        yield self._right if from_left else self._left[::-1]
+        yield self._right if from_left else self._left
 
     def check(self) -> None:
         """Assert the invariants."""
         assert self.length, "an empty list is no value"
         assert self.packed_bytes == LISTPACK_BYTES + texts_size(list(self)), "the size is not that of the items"
-        assert len(self._left) < MOST_ITEMS and len(self._right) < MOST_ITEMS, "an end is too long"
+        assert max(count_of(self._left), count_of(self._right)) < MOST_ITEMS, "an end is too long"
+        assert self._nodes is not None or count_of(self._right), "the only end is the left one"
         counts = [count_of(node) for node in self._nodes or ()]
         assert self._between() == sum(counts), "the count of the items in nodes is wrong"
         if self._nodes is not None:
             assert not self._nodes.is_empty(), "no nodes, but room for them"
             self._nodes.check()
+
+
+def _end_of(items: list[bytes]) -> ListNode:
+    """An end of items; it may take over their list. O(bytes)."""
+    end = node_of(items)
+    return end if len(end) <= LARGEST_END else items
 
 
 def _node_limits(limit: int) -> tuple[int, int]:
