@@ -71,9 +71,34 @@ def test_the_second_hash_of_a_kind_takes_little_memory() -> None:
     packed = second_of_its_kind(fields)
     size = packed.memory_usage()
 
-    packed.put(b"field0", b"value:0")
+    packed.put(b"long", b"v" * 256)
 
     assert size < packed.memory_usage() / 4
+
+
+def is_packed(held: Hash) -> bool:
+    return held._names is not None
+
+
+def test_a_small_hash_stays_packed_when_fields_are_set_added_and_removed() -> None:
+    for _ in range(4):  # the first of a kind have no table of names
+        found = second_of_its_kind({b"of a kind": b"1", b"b": b"2"})
+        found.put(b"b", b"three")
+        found.put(b"c", b"")
+        found.remove([b"of a kind"])
+
+    assert is_packed(found)
+    assert dict(found.pairs()) == {b"b": b"three", b"c": b""}
+
+
+def test_a_hash_whose_fields_come_one_by_one_is_packed() -> None:
+    for _ in range(5):
+        found = Hash()
+        for name in (b"one", b"by", b"one more"):
+            assert found.put(name, b"v") is True
+
+    assert is_packed(found)
+    assert list(found.names()) == [b"one", b"by", b"one more"]
 
 
 def test_a_field_that_comes_twice_is_set_twice() -> None:
@@ -85,7 +110,7 @@ def test_a_field_that_comes_twice_is_set_twice() -> None:
 
 @pytest.mark.parametrize(
     "names",
-    [[], [b"n" * 65], [b"a", b"a"], [b"%d" % number for number in range(65)]],
+    [[], [b"n" * 65], [b"a", b"a"], [b"%d" % number for number in range(field_names.MOST_NAMES + 1)]],
     ids=["none", "long", "twice", "many"],
 )
 def test_what_has_no_table_of_names(names: list[bytes]) -> None:

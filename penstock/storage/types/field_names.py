@@ -5,9 +5,11 @@ What is known here can be forgotten at any time: hashes keep the objects that th
 
 from typing import Final
 
+from penstock.native.build import IS_COMPILED
+
 LONGEST_SHARED: Final = 64  # bytes of a name
 MOST_SHARED: Final = 4096  # names
-MOST_NAMES: Final = 64  # of a table
+MOST_NAMES: Final = 128 if IS_COMPILED else 64  # of a table: what finds a value steps over half of them
 MOST_TABLES: Final = 1024
 
 

@@ -1,9 +1,8 @@
 """Hashes: fields and their values. A field may have a time of expiry.
 
-A small hash with fields that were all set by one request, or read from a file, is packed: it has the table of its names
-from field_names.py, which other hashes share, and its values in one bytes object (list_nodes.py). That takes a third
-of a dict's memory. The first request that sets or removes a field makes it a dict for good: to set a field in the
-packed form costs several times as much.
+A small hash is packed: it has the table of its names from field_names.py, which other hashes share, and its values in
+one bytes object (list_nodes.py). That takes a third of a dict's memory. What changes it makes a new bytes object, and
+finds the table of its new names. Where there is none, or a value is long, it is made a dict for good.
 """
 
 from collections.abc import Collection, Iterable, Iterator
@@ -14,7 +13,15 @@ from penstock.storage.deadlines import NEVER, Deadlines
 from penstock.storage.types import collection
 from penstock.storage.types.collection import PART_OVERHEAD
 from penstock.storage.types.field_names import FieldNames, shared_name, shared_names
-from penstock.storage.types.list_nodes import item_at, items_of, node_of
+from penstock.storage.types.list_nodes import (
+    LONGEST_PACKED,
+    item_at,
+    items_of,
+    node_of,
+    with_item,
+    with_other,
+    without_place,
+)  # fmt: skip
 from penstock.storage.types.scan_order import HashOrder
 
 SAMPLED: Final = 64  # fields measured for the estimate of memory_usage
@@ -81,8 +88,12 @@ class Hash(collection.Collection):
     def put(self, field: bytes, value: bytes) -> bool:
         """Set a field, and leave its time of expiry; returns whether it is new.
 
-        O(1); O(log n) for a new one during a scan, O(n) for the first change of a packed hash.
+        O(1); O(log n) for a new one during a scan, O(n) for a packed hash.
         """
+        if self._names is not None or not self._fields:
+            new = self._put_packed(field, value)
+            if new is not None:
+                return new
         fields = self._unpacked()
         new = field not in fields
         if new and len(fields) < SHARED_FIELDS:
@@ -108,21 +119,57 @@ class Hash(collection.Collection):
     def remove(self, fields: Iterable[bytes]) -> list[bytes]:
         """Remove fields with their times of expiry; returns those that existed, in order.
 
-        For each field O(1), or O(log n) if it has a time of expiry or during a scan. O(n) for the first change of a
-        packed hash.
+        For each field O(1), or O(log n) if it has a time of expiry or during a scan; O(n) for a packed hash.
         """
-        held = self._unpacked()
         removed: list[bytes] = []
         for field in fields:
-            if held.pop(field, None) is None:
+            if not self._remove_one(field):
                 continue
             removed.append(field)
             if self.due is not None:
                 self.due.drop(field)
             if self.scan_order is not None:
                 self.scan_order.remove(field)
-        self.recount(len(held) + len(removed), len(held))
+        self.recount(len(self) + len(removed), len(self))
         return removed
+
+    def _remove_one(self, field: bytes) -> bool:
+        """Remove a field from the fields alone; whether it was there."""
+        names, values = self._names, self._fields
+        if names is not None and not isinstance(values, dict):
+            place = names.places.get(field, -1)
+            if place < 0:
+                return False
+            rest = shared_names(names.names[:place] + names.names[place + 1 :])
+            if rest is not None:
+                self._names = rest
+                self._fields = without_place(values, place)
+                return True
+        return self._unpacked().pop(field, None) is not None
+
+    def _put_packed(self, field: bytes, value: bytes) -> bool | None:
+        """`put` in the packed form, of a packed or an empty hash; None where it does not fit."""
+        names, values = self._names, self._fields
+        if names is None or isinstance(values, dict):
+            return True if self._pack([field], [value]) else None
+        if len(value) > LONGEST_PACKED:
+            return None
+        place = names.places.get(field, -1)
+        if place >= 0:
+            changed = with_other(values, place, value)
+            assert isinstance(changed, bytes), "the value is short"
+            self._fields = changed
+            return False
+        count = len(names.names)
+        more = shared_names([*names.names, field])
+        if more is None:
+            return None
+        self._names = more
+        self._fields = with_item(values, False, value)
+        self.recount(count, count + 1)
+        if self.scan_order is not None:
+            self.scan_order.add(field)
+        return True
 
     def _pack(self, names: list[bytes], values: list[bytes]) -> bool:
         """Take these as the fields of an empty hash, packed; whether that can be. O(n)."""
