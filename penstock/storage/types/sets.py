@@ -14,7 +14,7 @@ from penstock.storage.types.collection import Collection
 from penstock.storage.types.scan_order import HashOrder
 from penstock.storage.types.set_forms import packed_members
 from penstock.storage.types.set_forms.member_table import MemberTable
-from penstock.storage.types.set_forms.packed_parts import EMPTY, LONGEST_PACKED, MOST_PACKED
+from penstock.storage.types.set_forms.packed_parts import EMPTY, LONGEST_PACKED, MOST_INTEGERS, MOST_PACKED
 
 MOST_WALKED: Final = 16  # members that are looked for by a walk each; for more a table is made
 OWN_BYTES: Final = 120  # of the object and the bytes object of the few, about
@@ -74,12 +74,7 @@ class Set(Collection):
         """A set of at least one member. form: the one it begins with, where it is not chosen by their number."""
         made = Set()
         made.form = limits.form_for(members[0], len(members)) if form is None else form
-        if len(members) <= MOST_PACKED:
-            made.add(members, limits)
-        else:
-            made._many = MemberTable()
-            made.add(members, limits)
-            made._pack()
+        made.add(members, limits)
         return made
 
     def settle(self, limits: SetLimits) -> None:
@@ -89,6 +84,7 @@ class Set(Collection):
         is_listpack = self.form is Form.LISTPACK  # as it was read
         if not is_listpack and count <= limits.integers and all(map(limits.is_integer, members)):
             self.form = Form.INTSET
+            self._pack()
         else:
             is_small = count <= limits.members and all(len(member) <= limits.length for member in members)
             self.form = Form.LISTPACK if is_small else Form.HASHTABLE
@@ -111,12 +107,18 @@ class Set(Collection):
 
     def _pack(self) -> None:
         """Pack the members of a table, where they are few."""
-        assert self._many is not None, "there is a table"
-        count = len(self._many.members)
-        few = packed_members.packed(list(self._many.members)) if count <= MOST_PACKED else None
+        many, most = self._many, self._most_packed()
+        if many is None or len(many.members) > most:
+            return
+        count = len(many.members)
+        few = packed_members.packed(list(many.members), most)
         if few is not None:
             self._few, self._count = few, count
             self._many = None
+
+    def _most_packed(self) -> int:
+        """How many members are packed."""
+        return MOST_INTEGERS if self.form is Form.INTSET else MOST_PACKED
 
     def table(self) -> MemberTable:
         """The members in a table, where they are from now on. O(1), O(n) while packed."""
@@ -130,6 +132,9 @@ class Set(Collection):
     def add(self, members: Iterable[bytes], limits: SetLimits | None = None) -> int:
         """Add members; how many are new. limits: needed while the form is a small one."""
         before = len(self)
+        many_at_once = self._many is None and isinstance(members, list) and len(members) > MOST_WALKED
+        if many_at_once:
+            self.table()
         rest = iter(members)
         if self.form is not Form.HASHTABLE:
             assert limits is not None, "a small set may outgrow its form"
@@ -144,6 +149,8 @@ class Set(Collection):
                 self._add_new(member)
         if self._many is not None:
             self._many.add_all(rest)
+        if many_at_once:
+            self._pack()
         after = len(self)
         self.recount(before, after)
         return after - before
@@ -192,7 +199,7 @@ class Set(Collection):
     def _reorder(self, members: list[bytes]) -> None:
         """Put the members into another order."""
         if self._many is None:
-            few = packed_members.packed(members)
+            few = packed_members.packed(members, MOST_INTEGERS)
             assert few is not None, "they were packed"
             self._few = few
         else:
@@ -200,7 +207,7 @@ class Set(Collection):
 
     def _add_new(self, member: bytes) -> None:
         """Add a member that is not there."""
-        if self._many is None and self._count < MOST_PACKED and len(member) <= LONGEST_PACKED:
+        if self._many is None and self._count < self._most_packed() and len(member) <= LONGEST_PACKED:
             self._few = packed_members.with_member(self._few, member)
             self._count += 1
         else:
@@ -278,4 +285,4 @@ class Set(Collection):
             assert not self._few and not self._count, "the members are in one form"
             self._many.check()
             return
-        assert len(self.members()) == self._count <= MOST_PACKED, "each member is packed once"
+        assert len(self.members()) == self._count <= MOST_INTEGERS, "each member is packed once"
