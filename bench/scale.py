@@ -83,9 +83,10 @@ PATTERNS: Final[dict[str, tuple[Callable[[int], Requests], Callable[[int], Reque
 }
 
 
-FIELDS_OF_HASH: Final = 10
-ITEMS_OF_LIST: Final = 100
-MEMBERS_OF_SET: Final = 10
+PART_SIZES: Final = (4, 10, 20, 40, 100, 128, 200, 1000)  # of collections: on both sides of where forms change
+STRING_SIZES: Final = (10, 30, 100, 300, 1000)  # bytes
+STREAM_SIZES: Final = (1, 10, 100, 1000, 10_000)  # entries
+MOST_KEYS: Final = 100_000
 MOST_IDLE: Final = 10_000
 
 
@@ -102,47 +103,79 @@ def random_bytes(count: int) -> Requests:
         yield b"XADD", STREAM, entry_id(number), b"field", chance.randbytes(64)
 
 
-def small_strings(count: int) -> Requests:
-    for number in range(count):
-        yield b"SET", b"key:%d" % number, b"%016d" % number
+def string(number: int, size: int) -> Requests:
+    yield b"SET", b"key:%d" % number, (digits(number) * (size // 64 + 1))[:size]
 
 
-def hashes(count: int) -> Requests:
-    for number in range(count):
-        fields = [word for at in range(FIELDS_OF_HASH) for word in (b"field%d" % at, b"value:%d" % (number + at))]
-        yield b"HSET", b"hash:%d" % number, *fields
+def stream(number: int, size: int) -> Requests:
+    for at in range(size):
+        yield b"XADD", b"stream:%d" % number, entry_id(at), b"field", digits(number * size + at)
 
 
-def lists(count: int) -> Requests:
-    for number in range(count):
-        yield b"RPUSH", b"list:%d" % number, *[b"item:%d" % (number + at) for at in range(ITEMS_OF_LIST)]
+def in_two_requests(command: bytes, key: bytes, parts: Sequence[tuple[bytes, ...]]) -> Requests:
+    """All parts but the last, then that: a change of what was made at once."""
+    for some in (parts[:-1], parts[-1:]):
+        yield command, key, *[word for part in some for word in part]
 
 
-def sets(count: int) -> Requests:
-    for number in range(count):
-        yield b"SADD", b"set:%d" % number, *[b"member:%d" % (number + at) for at in range(MEMBERS_OF_SET)]
+def hash_of(number: int, size: int) -> Requests:
+    fields = [(b"field%d" % at, b"value:%d" % (number + at)) for at in range(size)]
+    yield from in_two_requests(b"HSET", b"hash:%d" % number, fields)
 
 
-def sorted_sets(count: int) -> Requests:
+def list_of(number: int, size: int) -> Requests:
+    yield from in_two_requests(b"RPUSH", b"list:%d" % number, [(b"item:%d" % (number + at),) for at in range(size)])
+
+
+def set_of(number: int, size: int) -> Requests:
+    yield from in_two_requests(b"SADD", b"set:%d" % number, [(b"member:%d" % (number + at),) for at in range(size)])
+
+
+def set_of_integers(number: int, size: int) -> Requests:
+    """As ids of rows: they lie closely, and need four bytes."""
+    first = FIRST_ROW + number
+    yield from in_two_requests(b"SADD", b"set:%d" % number, [(b"%d" % (first + at),) for at in range(size)])
+
+
+def sorted_set_of(number: int, size: int) -> Requests:
     """Scores are moments in milliseconds, as those of a rate limiter or a delayed queue."""
-    for number in range(count):
-        pairs = [
-            (b"%d" % (FIRST_MS + number * 7 + at * 1000), b"member:%d" % (number + at)) for at in range(MEMBERS_OF_SET)
-        ]
-        yield b"ZADD", b"zset:%d" % number, *[word for pair in pairs for word in pair]
+    moment = FIRST_MS + number * 7
+    pairs = [(b"%d" % (moment + at * 1000), b"member:%d" % (number + at)) for at in range(size)]
+    yield from in_two_requests(b"ZADD", b"zset:%d" % number, pairs)
 
 
-# what is made, and how many of it there are to an entry of the part
-THINGS: Final[dict[str, tuple[Callable[[int], Requests], int]]] = {
-    "entry of five fields": (five_fields, 1),
-    "entry of random bytes": (random_bytes, 1),
-    "small string": (small_strings, 1),
-    f"hash of {FIELDS_OF_HASH} fields": (hashes, FIELDS_OF_HASH),
-    f"list of {ITEMS_OF_LIST}": (lists, ITEMS_OF_LIST),
-    f"set of {MEMBERS_OF_SET} members": (sets, MEMBERS_OF_SET),
-    f"sorted set of {MEMBERS_OF_SET} members": (sorted_sets, MEMBERS_OF_SET),
+FIRST_ROW: Final = 100_000
+
+# what is made in a stream, of as many entries as there are in the part
+ENTRIES: Final[dict[str, Callable[[int], Requests]]] = {
+    "entry of five fields": five_fields,
+    "entry of random bytes": random_bytes,
 }
+# what a key has, the requests for the key with a number, and the sizes
+KEYS: Final[dict[str, tuple[Callable[[int, int], Requests], tuple[int, ...]]]] = {
+    "string of {} bytes": (string, STRING_SIZES),
+    "hash of {} fields": (hash_of, PART_SIZES),
+    "list of {}": (list_of, PART_SIZES),
+    "set of {} members": (set_of, PART_SIZES),
+    "set of {} integers": (set_of_integers, PART_SIZES),
+    "sorted set of {} members": (sorted_set_of, PART_SIZES),
+    "stream of {} entries": (stream, STREAM_SIZES),
+}
+
+
+def things(count: int) -> Iterator[tuple[str, Iterator[Request], int]]:
+    """What is held, the requests that make it, and how many of it they make: for a part with so many entries."""
+    for name, entries in ENTRIES.items():
+        yield name, iter(entries(count)), count
+    for name, (requests_for, sizes) in KEYS.items():
+        for size in sizes:
+            keys = min(max(count // size, 1), MOST_KEYS)
+            requests = (request for number in range(keys) for request in requests_for(number, size))
+            yield name.format(f"{size:,}"), requests, keys
+
+
 IDLE: Final = "idle connection"
+EMPTY: Final = "empty server"
 
 
 def idle_connection(server: Server, count: int) -> float:
@@ -168,11 +201,11 @@ def memory(candidates: Sequence[Candidate], count: int) -> dict[str, dict[str, f
                 link.prepare(delivery(count))
                 figures[f"entry, {pattern}"] = (full - empty) / count
                 figures[f"pending, {pattern}"] = (resident_bytes(server.pid) - full) / (count * pending_share)
-        for thing, (addition, entries_each) in THINGS.items():
+        for thing, requests, made in things(count):
             with running(candidate, *WITHOUT_LOG) as server, Link(server.port) as link:
-                empty = resident_bytes(server.pid)
-                link.prepare(addition(count // entries_each))
-                figures[thing] = (resident_bytes(server.pid) - empty) / (count // entries_each)
+                empty = figures[EMPTY] = resident_bytes(server.pid)
+                link.prepare(requests)
+                figures[thing] = (resident_bytes(server.pid) - empty) / made
         with running(candidate, *WITHOUT_LOG, "--maxclients", "15000") as server:
             figures[IDLE] = idle_connection(server, min(MOST_IDLE, count // 10))
         print(
