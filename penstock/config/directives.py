@@ -314,7 +314,7 @@ USED: Final = (
     Directive(
         "compat-version",
         "newest",
-        Choice("newest 8.10 8.8 8.6 8.4 8.2 8.0 7.2 valkey-9.1"),
+        Choice("newest 8.12 8.10 8.8 8.6 8.4 8.2 8.0 7.2 valkey-9.1"),
         "Clients see the commands, options and reply fields of this server; others are hidden.",
         immutable=True,
     ),
@@ -348,13 +348,13 @@ USED: Final = (
     Directive(
         "rdb-compat-version",
         "7.2",
-        Choice("5.0 6.0 6.2 7.0 7.2 7.4 8.0 8.2 8.4 8.6 8.8"),
+        Choice("5.0 6.0 6.2 7.0 7.2 7.4 8.0 8.2 8.4 8.6 8.8 8.10 8.12"),
         "The oldest Redis that must read RDB files and DUMP's payloads; what needs a later one is written for that.",
     ),
     Directive(
         "aof-compat-version",
         "newest",
-        Choice("newest 8.8 8.6 8.4 8.2 8.0 7.4 7.2 7.0"),
+        Choice("newest 8.12 8.10 8.8 8.6 8.4 8.2 8.0 7.4 7.2 7.0"),
         "The oldest Redis that must be able to load the log (8.6: from 8.6.2 on); a change starts a rewrite.",
     ),
     Directive(

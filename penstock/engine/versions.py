@@ -4,7 +4,7 @@ from typing import Final
 
 from penstock.native.build import IS_COMPILED, is_library
 
-REDIS_VERSION: Final = "8.10.0"  # the newest Redis with all of its stream commands here
+REDIS_VERSION: Final = "8.12.0"  # the newest Redis with all of its stream commands here
 PENSTOCK_VERSION: Final = "0.1.0"
 # This module is in the whole build, not in the core: that tells the two from each other.
 _OF_LIBRARY: Final[str] = "compiled" if is_library(__file__) else "core"

@@ -86,7 +86,7 @@ def test_hello_that_is_refused_changes_nothing(dialogue: Dialogue) -> None:
 
 
 def test_hello_names_the_redis_with_all_commands_here(dialogue: Dialogue) -> None:
-    assert b"$6\r\n8.10.0\r\n" in dialogue.raw("HELLO")
+    assert b"$6\r\n8.12.0\r\n" in dialogue.raw("HELLO")
 
 
 def test_quit_closes_after_its_reply(dialogue: Dialogue) -> None:

@@ -46,7 +46,7 @@ def test_time_is_the_clocks(dialogue: Dialogue, clock: ManualClock) -> None:
 
 
 def test_lolwut_ends_with_the_version(dialogue: Dialogue) -> None:
-    assert dialogue.raw("LOLWUT").endswith(b"Redis ver. 8.10.0\n\r\n")
+    assert dialogue.raw("LOLWUT").endswith(b"Redis ver. 8.12.0\n\r\n")
 
 
 # -- WAIT, WAITAOF ----------------------------------------------------------------------------------------------------

@@ -303,7 +303,7 @@ FILES: Final[list[Case]] = [
     ("a file of version 0", REFUSED, rdb(A_KEY, head=b"REDIS0000"), ""),
     ("a file of version 1", TAKEN, rdb(A_KEY, head=b"REDIS0001", end=b"\xff"), ""),
     ("a file of version 14", TAKEN, rdb(A_KEY, head=b"REDIS0014"), NEWER),
-    ("a file of version 16", REFUSED, rdb(A_KEY, head=b"REDIS0016"), ""),
+    ("a file of version 18", REFUSED, rdb(A_KEY, head=b"REDIS0018"), ""),
     ("a file of Valkey 9", TAKEN, rdb(A_KEY, head=b"VALKEY080"), ""),
     ("a file of a later Valkey", REFUSED, rdb(A_KEY, head=b"VALKEY081"), ""),
     ("a file of nothing", REFUSED, b"", ""),

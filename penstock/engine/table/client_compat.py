@@ -54,6 +54,7 @@ OWN_PREFIX: Final = "PENSTOCK."  # of commands that no Redis has
 PARTED: Final = (7, 2)
 VERSIONS: Final = {  # what INFO and HELLO name
     "7.2": "7.2.0", "8.0": "8.0.0", "8.2": "8.2.0", "8.4": "8.4.0", "8.6": "8.6.3", "8.8": "8.8.0", "8.10": "8.10.0",
+    "8.12": "8.12.0",
     "valkey-9.1": "7.2.4",
 }  # fmt: skip
 VALKEY_VERSION: Final = "9.1.2"

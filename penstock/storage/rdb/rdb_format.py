@@ -2,7 +2,7 @@
 
 A file is a magic, records, the byte EOF and a checksum. A record is an opcode with its content, or a value type, a key
 and a value. What DUMP answers is a value type, a value, a version and a checksum. Numbers are little-endian unless a
-name says otherwise. The facts were seen on Redis 8.6.3 and Valkey 9.1.2, those of 8.8 and 8.10 read only.
+name says otherwise. The facts were seen on Redis 8.6.3 and Valkey 9.1.2, those of 8.8 to 8.12 read only.
 
 `source.py` has lengths and strings, `value_reader.py` and `value_writer.py` one value, `rdb_reader.py` and
 `rdb_writer.py` a whole file, `dump_payload.py` what DUMP answers.
@@ -16,14 +16,15 @@ HEADER_BYTES: Final = 9  # the magic and the version's digits: four of REDIS, th
 
 # -- versions ---------------------------------------------------------------------------------------------------------
 
-NEWEST: Final = 15  # Redis 8.10
+NEWEST: Final = 17  # that is read: Redis 8.12, as far as its formats are known
+NEWEST_WRITTEN: Final = 15  # Redis 8.10
 VALKEY: Final = 80  # Valkey 9: type 22 and opcode 243 mean other things there
 CHECKSUM_SINCE: Final = 5
 
 OF_REDIS: Final = {
     "5.0": 9, "6.0": 9, "6.2": 9, "7.0": 10, "7.2": 11, "7.4": 12, "8.0": 12, "8.2": 12, "8.4": 12, "8.6": 13,
-    "8.8": 14,
-}  # fmt: skip  # what each Redis writes, and reads at most
+    "8.8": 14, "8.10": NEWEST_WRITTEN, "8.12": NEWEST_WRITTEN,
+}  # fmt: skip  # the newest version that each reads of those that are written here
 
 # -- opcodes ----------------------------------------------------------------------------------------------------------
 
@@ -42,6 +43,8 @@ SLOT_INFO: Final = 244
 KEY_META: Final = 243  # Redis 8.6
 VALKEY_SLOT_IMPORT: Final = 243
 HASH_TEMPLATE: Final = 242
+KEY_NO_EVICT: Final = 241  # Redis 8.12
+LOWEST_OPCODE: Final = KEY_NO_EVICT
 
 # -- value types ------------------------------------------------------------------------------------------------------
 
