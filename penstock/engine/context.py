@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Final
 
 from penstock.engine import refusals
-from penstock.engine.effects import pack
+from penstock.engine.effects import newer, pack
 from penstock.engine.session import Session
 from penstock.engine.state import REPLIES_WITHHELD
 from penstock.engine.table.row import Row
@@ -267,6 +267,12 @@ class Context:
         effects = self.effects
         if effects.log is not None:
             effects.add_packed(self.db_index, self.text_of(args) or reply.bulks(args))
+
+    def log_newer(self, words: list[bytes]) -> None:
+        """A line in words of Redis 8.12; a private one where an older Redis must be able to load the log."""
+        effects = self.effects
+        if effects.log is not None:
+            effects.add_packed(self.db_index, newer(words, effects.compat.has_8_12))
 
     def text_of(self, args: list[bytes]) -> bytes:
         """The bytes of the request in hand, if these are its words and its bytes were kept; else empty. O(1)."""

@@ -7,7 +7,7 @@ line for another database than the line before it in that file (Redis 8.6.3).
 from typing import Final, Protocol
 
 from penstock.engine.aof.aof_compat import AofCompat
-from penstock.protocol import reply
+from penstock.protocol import private_lines, reply
 
 MULTI: Final = b"*1\r\n$5\r\nMULTI\r\n"
 EXEC: Final = b"*1\r\n$4\r\nEXEC\r\n"
@@ -24,6 +24,11 @@ class EffectLog(Protocol):
 def pack(words: tuple[bytes, ...]) -> bytes:
     """A request as the bytes that ask for it."""
     return reply.bulks(list(words))
+
+
+def newer(words: list[bytes], is_known: bool) -> bytes:
+    """A request that what loads the log may not know: as such, or as a private line."""
+    return reply.bulks(words) if is_known else private_lines.packed(words)
 
 
 class BothLogs:

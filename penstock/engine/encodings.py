@@ -14,7 +14,7 @@ from penstock.storage.streams.stream import Stream
 from penstock.storage.types.arrays import Array
 from penstock.storage.types.hashes import Hash
 from penstock.storage.types.lists import List
-from penstock.storage.types.sets import Set, SetLimits
+from penstock.storage.types.sets import Form, Set, SetLimits
 from penstock.storage.types.sorted_sets import SortedSet
 
 SET_LIMITS: Final = ("set-max-intset-entries", "set-max-listpack-entries", "set-max-listpack-value")
@@ -30,7 +30,8 @@ def of_collection(value: List | Hash | Set | SortedSet | Array) -> bytes:
     if isinstance(value, Array):
         return b"sliced-array"
     if isinstance(value, Set):
-        return value.form.value
+        is_extended = value.form is Form.LISTPACK and value.due is not None
+        return b"listpackex" if is_extended else value.form.value
     if isinstance(value, Hash):
         if value.is_large:
             return b"hashtable"

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from penstock.engine import field_expiry
+from penstock.engine import part_expiry
 from penstock.engine.context import Context
 from penstock.engine.server_state import ServerState
 from penstock.engine.session import NO_CLIENT
@@ -29,10 +29,10 @@ def expire_overdue(server: ServerState, now_us: int) -> None:
             left = _expire_keys(ctx, left, began_us + MOST_US)
             if db.expiries.first_ms() < ctx.now_ms:
                 server.expiry_is_behind = True
-        if db.fields_due.first_ms() < ctx.now_ms:
+        if db.parts_due.first_ms() < ctx.now_ms:
             ctx.select(db_index)
-            field_expiry.expire_overdue(ctx)
-            if db.fields_due.first_ms() < ctx.now_ms:
+            part_expiry.expire_overdue(ctx)
+            if db.parts_due.first_ms() < ctx.now_ms:
                 server.expiry_is_behind = True
     if left < EXPIRED_A_TICK:
         server.statistics.expiry_usec += server.clock.monotonic_us() - began_us

@@ -11,6 +11,7 @@ from penstock.storage.deadlines import NEVER, Deadlines
 from penstock.storage.key_table import KeyTable
 from penstock.storage.streams.stream import Stream
 from penstock.storage.types.arrays import Array
+from penstock.storage.types.collection import Timed
 from penstock.storage.types.hashes import Hash
 from penstock.storage.types.large_strings import LargeString
 from penstock.storage.types.lists import List
@@ -52,21 +53,21 @@ def text_of(value: Value | None) -> bytes | None:
 class Database:
     """One numbered set of keys.
 
-    Invariants: every key of `expires` is a key of `values`; `expires` are the times of `expiries`; `fields_due` has the
-    hashes with fields that have a time of expiry, and the earliest of these times for each; `policies_due` has the
-    streams with policies, and when a tick must look at each (NEVER, too); `streams` has the keys of `values` that are
-    streams; `order`, if there is one, has every key of `values`.
+    Invariants: every key of `expires` is a key of `values`; `expires` are the times of `expiries`; `parts_due` has the
+    hashes and sets with parts that have a time of expiry, and the earliest of these times for each; `policies_due` has
+    the streams with policies, and when a tick must look at each (NEVER, too); `streams` has the keys of `values` that
+    are streams; `order`, if there is one, has every key of `values`.
 
     In the costs, n is the number of keys.
     """
 
-    __slots__ = ("expires", "expiries", "fields_due", "order", "policies_due", "streams", "values")
+    __slots__ = ("expires", "expiries", "order", "parts_due", "policies_due", "streams", "values")
 
     def __init__(self) -> None:
         self.values = KeyTable()
         self.expiries = Deadlines()
         self.expires = self.expiries.times  # unix time in ms
-        self.fields_due = Deadlines()
+        self.parts_due = Deadlines()
         self.policies_due = Deadlines()
         self.streams: dict[bytes, Stream] = {}  # so that metrics find them among many other keys
         self.order: HashOrder | None = None  # created by the first SCAN or RANDOMKEY, dropped when unused for long
@@ -77,7 +78,7 @@ class Database:
     def put(self, key: bytes, value: Value) -> None:
         """Set or replace a value; its time of expiry stays (see `persist`).
 
-        O(1); O(log n) for a hash with fields that expire.
+        O(1); O(log n) for a value with parts that expire.
         """
         if self.order is not None and key not in self.values:
             self.order.add(key)
@@ -86,8 +87,8 @@ class Database:
             self.streams[key] = value
         elif self.streams:
             self.streams.pop(key, None)
-        if isinstance(value, Hash) or self.fields_due.times:
-            self.note_fields(key, value)
+        if (isinstance(value, Timed) and value.due is not None) or self.parts_due.times:
+            self.note_parts(key, value)
         if isinstance(value, Stream) or self.policies_due.times:
             self.note_policies(key, value)
 
@@ -102,13 +103,13 @@ class Database:
         elif self.policies_due.times.get(key) != policies.due_ms:
             self.policies_due.set(key, policies.due_ms)
 
-    def note_fields(self, key: bytes, value: Value) -> None:
-        """Update when the first field at a key is due: to be called when a field's time of expiry changed. O(log n)."""
-        when_ms = value.first_due_ms() if isinstance(value, Hash) else NEVER
+    def note_parts(self, key: bytes, value: Value | Timed) -> None:
+        """Update when the first part at a key is due: to be called when a part's time of expiry changed. O(log n)."""
+        when_ms = value.first_due_ms() if isinstance(value, Timed) else NEVER
         if when_ms == NEVER:
-            self.fields_due.drop(key)
-        elif self.fields_due.times.get(key) != when_ms:
-            self.fields_due.set(key, when_ms)
+            self.parts_due.drop(key)
+        elif self.parts_due.times.get(key) != when_ms:
+            self.parts_due.set(key, when_ms)
 
     def remove(self, key: bytes) -> Value | None:
         """Remove a key with its time of expiry; returns its value, or None.
@@ -136,8 +137,8 @@ class Database:
     def _forget(self, key: bytes, value: Value) -> None:
         """A value was taken out: nothing else is to know its key."""
         if not isinstance(value, bytes):
-            if self.fields_due.times:
-                self.fields_due.drop(key)
+            if self.parts_due.times:
+                self.parts_due.drop(key)
             if self.policies_due.times:
                 self.policies_due.drop(key)
             if self.streams:
@@ -173,7 +174,7 @@ class Database:
         self.values = KeyTable()  # a new one: the caller frees the old one, which may be large, lazily
         self.expiries = Deadlines()
         self.expires = self.expiries.times
-        self.fields_due = Deadlines()
+        self.parts_due = Deadlines()
         self.policies_due = Deadlines()
         self.streams = {}
         self.order = None
@@ -184,9 +185,9 @@ class Database:
         assert self.expires.keys() <= set(self.values), "an expiry without a key"
         assert self.expires is self.expiries.times
         self.expiries.check()
-        due = {key: value.first_due_ms() for key, value in self.values.items() if isinstance(value, Hash)}
-        assert self.fields_due.times == {key: when_ms for key, when_ms in due.items() if when_ms != NEVER}
-        self.fields_due.check()
+        due = {key: value.first_due_ms() for key, value in self.values.items() if isinstance(value, Timed)}
+        assert self.parts_due.times == {key: when_ms for key, when_ms in due.items() if when_ms != NEVER}
+        self.parts_due.check()
         streams = {key: value.policies for key, value in self.values.items() if isinstance(value, Stream)}
         looked_at = {key: policies.due_ms for key, policies in streams.items() if policies is not None}
         assert self.policies_due.times == looked_at

@@ -40,6 +40,7 @@ REFUSED = [
     ("8.0", "BITOP DIFF a b c", SYNTAX),
     ("7.2", "CLIENT KILL MAXAGE 5", SYNTAX),
     ("8.0", "XDELEX s IDS 1 1-1", "ERR unknown command 'XDELEX', with args beginning with: 's' 'IDS' '1' '1-1' "),
+    ("8.10", "STTL s", "ERR unknown command 'STTL', with args beginning with: 's' "),
     ("8.6", "XNACK s", "ERR unknown command 'XNACK', with args beginning with: 's' "),
     ("7.2", "xread streams s", "ERR wrong number of arguments for 'xread' command"),
     (
@@ -65,6 +66,7 @@ KNOWN = [
     ("8.6", "XADD s IDMP p i * f v", b"1795300000000-0"),
     ("8.4", "XREADGROUP GROUP g c CLAIM 5 STREAMS s >", [[b"s", [[b"1-1", [b"f", b"v"], 0, 0]]]]),
     ("8.10", "XREAD MAXCOUNT 5 STREAMS s 0", [[b"s", [[b"1-1", [b"f", b"v"]]]]]),
+    ("8.12", "STTL h MEMBERS 1 m", [-2]),
     ("valkey-9.1", "XREAD STREAMS s +", [[b"s", [[b"1-1", [b"f", b"v"]]]]]),
     ("valkey-9.1", "SET a b IFEQ c", None),
     ("valkey-9.1", "HTTL h FIELDS 1 f", [-2]),
@@ -176,7 +178,7 @@ def test_a_valkey_calls_itself_so_and_names_the_redis_that_it_equals(of_version:
 def test_the_newest_has_the_declared_rows_themselves(of_version: Callable[..., Any], engine: Engine) -> None:
     assert of_version("newest").engine.commands.rows[b"XADD"] is engine.commands.rows[b"XADD"]
     assert of_version("8.8").engine.commands.rows[b"XADD"] is not engine.commands.rows[b"XADD"]
-    assert not of_version("8.10").engine.commands.rows[b"XADD"].hidden
+    assert not of_version("8.12").engine.commands.rows[b"XADD"].hidden
 
 
 def test_the_log_is_understood_whatever_is_hidden(of_version: Callable[..., Any]) -> None:
@@ -191,7 +193,7 @@ def test_the_log_is_understood_whatever_is_hidden(of_version: Callable[..., Any]
 
 @pytest.mark.parametrize(
     ("version", "told", "number"),
-    [("8.6", b"8.6.3", 0x80603), ("8.10", b"8.10.0", 0x80A00), ("7.2", b"7.2.0", 0x70200)],
+    [("8.6", b"8.6.3", 0x80603), ("8.12", b"8.12.0", 0x80C00), ("7.2", b"7.2.0", 0x70200)],
 )
 def test_a_script_is_told_the_version(of_version: Callable[..., Any], version: str, told: bytes, number: int) -> None:
     pytest.importorskip("lupa")

@@ -1,4 +1,4 @@
-"""The commands that the documentation of Redis 8.2 to 8.10 brought: each is in the table, or named as left out."""
+"""The commands that the documentation of Redis 8.2 to 8.12 brought: each is in the table, or named as left out."""
 
 import re
 from pathlib import Path
@@ -16,6 +16,7 @@ BY_VERSION: Final = {
     "8.8": "ARSET ARMSET ARGET ARMGET ARGETRANGE ARSCAN ARGREP ARDEL ARDELRANGE ARCOUNT ARLEN ARINSERT ARRING ARNEXT"
     " ARSEEK ARLASTITEMS AROP ARINFO INCREX XNACK",
     "8.10": "BACKUP BLMOVEM HIMPORT|PREPARE HIMPORT|SET HIMPORT|DISCARD HIMPORT|DISCARDALL LMOVEM SDIFFCARD SUNIONCARD",
+    "8.12": "SEXPIRE SPEXPIRE SEXPIREAT SPEXPIREAT STTL SPTTL SEXPIRETIME SPEXPIRETIME SPERSIST SADDEX",
 }
 
 

@@ -154,7 +154,7 @@ def test_times_of_fields_go_where_the_hash_goes(
     said("HSET h a 1 b 2", f"HPEXPIREAT h {NOW_MS + 10} FIELDS 1 a", "SET g x", move)
     check(heard.keyspace)
     number, key = place
-    assert heard.keyspace.databases[number].fields_due.times[key] == NOW_MS + 10
+    assert heard.keyspace.databases[number].parts_due.times[key] == NOW_MS + 10
 
     turn_to(heard, NOW_MS + 11)
     heard.tick()
@@ -167,7 +167,7 @@ def test_times_of_fields_go_where_the_hash_goes(
 def test_what_has_no_times_any_more_is_not_looked_at(heard: ObservedEngine, said: Dialogue, gone: str) -> None:
     said("HSET h a 1 b 2", f"HPEXPIREAT h {NOW_MS + 10} FIELDS 1 a", gone)
 
-    assert not heard.keyspace.databases[0].fields_due.times
+    assert not heard.keyspace.databases[0].parts_due.times
     check(heard.keyspace)
 
 
@@ -188,7 +188,7 @@ def test_a_fresh_base_has_the_times_of_fields(heard: ObservedEngine, said: Dialo
     base = list(base_lines(heard.keyspace, heard.settings, NOW_MS))
     engine = loaded_engine(base, NOW_MS + 99)
 
-    assert engine.keyspace.databases[0].fields_due.times == {b"h": NOW_MS + 10}
+    assert engine.keyspace.databases[0].parts_due.times == {b"h": NOW_MS + 10}
     assert Dialogue(engine)("HKEYS h") == [b"b"]
 
 

@@ -127,7 +127,7 @@ def test_a_hash_keeps_its_times_its_walk_and_its_draw_up_to_date(steps: Any) -> 
             assert found.put(field, b"%d" % when_ms) == (field not in model)
             model[field] = b"%d" % when_ms
         elif step == "remove":
-            assert found.remove([field, field]) == [field] * (model.pop(field, None) is not None)
+            assert found.take_out([field, field]) == [field] * (model.pop(field, None) is not None)
             times.pop(field, None)
         elif step == "persist":
             assert found.persist(field) == (times.pop(field, None) is not None)

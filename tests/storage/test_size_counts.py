@@ -56,7 +56,7 @@ SHRINK: dict[str, tuple[Callable[[int], Value], Callable[..., object]]] = {
     "remove members": (set_of, lambda value, name: value.remove([name, b"nothing"])),
     "remove a pair": (zset_of, lambda value, name: value.remove(name)),
     "pop pairs": (zset_of, lambda value, name: value.pop_range(1, 4)),
-    "remove fields": (hash_of, lambda value, name: value.remove([name, b"nothing"])),
+    "remove fields": (hash_of, lambda value, name: value.take_out([name, b"nothing"])),
 }
 
 

@@ -1,24 +1,9 @@
-"""How times of expiry of a hash's fields are logged, for the Redis version that must be able to load the log.
+"""How HSETEX is logged, for the Redis version that must be able to load the log: Redis has it from 8.0 on."""
 
-Redis has these times from 7.4 on, and HSETEX from 8.0 on. For an older version they are not logged; there is only the
-HDEL when a field expires, and a server that loads the log before that does not know when it would have expired.
-"""
-
+from penstock.commands.common.part_expiry import log_expiry
+from penstock.commands.hashes.hash_access import FIELDS
 from penstock.engine.context import Context
 from penstock.storage.types.hashes import Hash
-
-
-def log_expiry(ctx: Context, key: bytes, when_ms: int, condition: bytes, fields: list[bytes]) -> None:
-    """Log that fields got a time of expiry; `condition` is NX, XX, GT, LT or empty."""
-    if ctx.effects.log is not None and ctx.effects.compat.field_expiry:
-        named = (condition,) if condition else ()
-        ctx.log(b"HPEXPIREAT", key, b"%d" % when_ms, *named, b"FIELDS", b"%d" % len(fields), *fields)
-
-
-def log_persist(ctx: Context, key: bytes, fields: list[bytes]) -> None:
-    """Log that fields lost their times of expiry."""
-    if ctx.effects.compat.field_expiry:
-        ctx.log(b"HPERSIST", key, b"FIELDS", b"%d" % len(fields), *fields)
 
 
 def log_setting(ctx: Context, key: bytes, found: Hash, request: list[bytes], pairs: list[bytes]) -> None:
@@ -33,4 +18,4 @@ def log_setting(ctx: Context, key: bytes, found: Hash, request: list[bytes], pai
     for field in pairs[::2]:
         when_ms = found.expires.get(field)
         if when_ms is not None:
-            log_expiry(ctx, key, when_ms, b"", [field])
+            log_expiry(ctx, key, found, FIELDS, when_ms, b"", [field])

@@ -7,7 +7,7 @@ from penstock.commands.common import batch_keys
 from penstock.commands.common.overwriting import create
 from penstock.commands.hashes.hash_access import note_size
 from penstock.engine.context import Context
-from penstock.engine.field_expiry import notify_changed
+from penstock.engine.part_expiry import notify_changed
 from penstock.engine.table.command_table import batched
 from penstock.protocol import reply
 from penstock.protocol.request_batch import NO_WORDS, POSITIONS, RequestBatch

@@ -8,8 +8,8 @@ from penstock.commands.hashes.hash_access import hash_at, hash_or_new, note_size
 from penstock.engine import arguments
 from penstock.engine.arguments import MAX_INT64, MIN_INT64
 from penstock.engine.context import Context
-from penstock.engine.field_expiry import notify_changed
 from penstock.engine.numbers import is_plain, long_double, sum_text
+from penstock.engine.part_expiry import notify_changed
 from penstock.engine.table.command_table import command
 from penstock.errors import ReplyError
 from penstock.protocol import reply

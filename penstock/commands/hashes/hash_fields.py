@@ -8,7 +8,7 @@ from penstock.commands.common.repeated_values import require_fitting
 from penstock.commands.hashes.hash_access import hash_at, hash_or_new, note_size, read_hash
 from penstock.engine import refusals
 from penstock.engine.context import Context
-from penstock.engine.field_expiry import notify_changed, remove_if_empty
+from penstock.engine.part_expiry import notify_changed, remove_if_empty
 from penstock.engine.table.command_table import command
 from penstock.protocol import reply
 from penstock.storage.types.hashes import Hash
@@ -238,7 +238,7 @@ def hexists(ctx: Context, args: list[bytes]) -> bytes:
 def hdel(ctx: Context, args: list[bytes]) -> bytes:
     key = args[1]
     found = hash_at(ctx, key)
-    removed = 0 if found is None else len(found.remove(args[2:]))
+    removed = 0 if found is None else len(found.take_out(args[2:]))
     if removed and found is not None:
         notify_changed(ctx, key, found, b"hdel", removed)
         remove_if_empty(ctx, key, found)

@@ -1,7 +1,8 @@
-"""Payloads: what DUMP answers and RESTORE takes (Redis's format), and those of Penstock's earlier versions.
+"""Payloads: what DUMP answers and RESTORE takes (Redis's format), and those of Penstock.
 
-The old ones were the requests that make the value anew at a placeholder key, as a rewritten log has them, framed with
-a version and a checksum.
+The own ones are the requests that make the value anew at a placeholder key, as a rewritten log has them, framed with
+a version and a checksum. Earlier versions answered nothing else; now they are for what no RDB format that is known
+holds. A Redis refuses them.
 """
 
 from collections.abc import Iterator
@@ -10,6 +11,7 @@ from typing import Final
 from xxhash import xxh3_64_intdigest
 
 from penstock.config.settings import Settings
+from penstock.engine.aof import rewrite_values
 from penstock.engine.aof.aof_compat import AofCompat
 from penstock.engine.context import Context
 from penstock.engine.effects import Effects
@@ -20,21 +22,26 @@ from penstock.protocol.log_reader import Damage, Unfinished, next_request
 from penstock.storage.keyspace import Database, Value
 from penstock.storage.rdb import dump_payload
 from penstock.storage.rdb.errors import BadRdb
+from penstock.storage.types.sets import Set
 
-MARK: Final = b"PENSTOCK"  # of an old payload: as a value's type, its first letter is none
+MARK: Final = b"PENSTOCK"  # of an own payload: as a value's type, its first letter is none
 VERSION: Final = 1
 VERSION_BYTES: Final = 2  # little-endian, like the checksum
 CHECKSUM_BYTES: Final = 8
 PLACEHOLDER: Final = b"k"
 
 MAKERS: Final = frozenset([
-    b"SET", b"RPUSH", b"SADD", b"ZADD", b"HSET", b"HPEXPIREAT", b"XADD", b"XCFGSET", b"XCLAIM", b"XDEL", b"XGROUP",
-    b"XIDMPRECORD", b"XNACK", b"XSETID", b"XTRIM",
+    b"SET", b"RPUSH", b"SADD", b"SPEXPIREAT", b"ZADD", b"HSET", b"HPEXPIREAT", b"XADD", b"XCFGSET", b"XCLAIM", b"XDEL",
+    b"XGROUP", b"XIDMPRECORD", b"XNACK", b"XSETID", b"XTRIM",
 ])  # fmt: skip  # the commands allowed in a payload: its checksum finds damage, but not forgery
 
 
 def payload_of(value: Value, settings: Settings) -> bytes:
     """A value in the form of `rdb-compat-version`, or of a later one where it has what only that can hold."""
+    if isinstance(value, Set) and value.expires:
+        lines = rewrite_values.lines(PLACEHOLDER, value, AofCompat())
+        body = b"".join([MARK, *lines, VERSION.to_bytes(VERSION_BYTES, "little")])
+        return body + _checksum(body)
     return dump_payload.payload_of(value, rdb_values.writer_of_payloads(settings, value))
 
 
@@ -44,7 +51,7 @@ def value_from(payload: bytes, ctx: Context, corrections: list[str]) -> Value:
     corrections: gets what was wrong in the value, and was put right.
     """
     if payload.startswith(MARK):
-        return _value_from_old(payload, ctx)
+        return _value_from_own(payload, ctx)
     try:
         defaults = rdb_values.stream_defaults(ctx.settings, ctx.form_limits.streams)
         value = dump_payload.value_of(payload, defaults, corrections)
@@ -56,11 +63,15 @@ def value_from(payload: bytes, ctx: Context, corrections: list[str]) -> Value:
     return value
 
 
-def _value_from_old(payload: bytes, ctx: Context) -> Value:
-    """Of a payload of an earlier Penstock. Only requests that make values are run, in a database of their own."""
+def _checksum(body: bytes) -> bytes:
+    return xxh3_64_intdigest(body).to_bytes(CHECKSUM_BYTES, "little")
+
+
+def _value_from_own(payload: bytes, ctx: Context) -> Value:
+    """Only requests that make values are run, in a database of their own."""
     body, checksum = payload[:-CHECKSUM_BYTES], payload[-CHECKSUM_BYTES:]
     version = int.from_bytes(body[-VERSION_BYTES:], "little")
-    if not 1 <= version <= VERSION or xxh3_64_intdigest(body).to_bytes(CHECKSUM_BYTES, "little") != checksum:
+    if not 1 <= version <= VERSION or _checksum(body) != checksum:
         raise wrong_footer()
     scratch = Scratch(ctx)
     try:

@@ -10,6 +10,7 @@ from typing import Final
 from penstock.commands.common.overwriting import delete, overwrite
 from penstock.commands.common.repeated_values import require_fitting
 from penstock.commands.hashes.hash_access import hash_at
+from penstock.commands.sets import set_members
 from penstock.commands.sorted_sets.zset_bounds import c_double
 from penstock.engine import arguments, refusals
 from penstock.engine.cluster.hash_slots import slot_of
@@ -175,7 +176,8 @@ def _parts(ctx: Context, key: bytes, options: SortArguments) -> list[bytes]:
         options.by = None
     if not options.sorts:
         options.descending = False  # a set has no order that could be turned round
-    return value.listed()
+    members = set_members.set_at(ctx, key)
+    return [] if members is None else members.listed()
 
 
 def _in_order(ctx: Context, parts: list[bytes], options: SortArguments) -> list[bytes]:

@@ -473,7 +473,7 @@ def keyspace(ctx: Context) -> Text:
 
 
 def _expiry_of(db: Database, now_ms: int) -> str:
-    return f"avg_ttl={mean_ttl(db, now_ms)},subexpiry={len(db.fields_due)}"
+    return f"avg_ttl={mean_ttl(db, now_ms)},subexpiry={len(db.parts_due)}"
 
 
 def mean_ttl(db: Database, now_ms: int) -> int:

@@ -17,7 +17,7 @@ from penstock.storage.types.sets import Set
 def sadd_batch(ctx: Context, batch: RequestBatch, replies: list[bytes]) -> int:
     """Run SADDs of one member each; returns how many.
 
-    It ends before a key of another type, one past its time or that a client waits for.
+    It ends before a key of another type, one past its time, one with members that expire or that a client waits for.
     """
     if batch.width != 3:
         return 0
@@ -35,7 +35,7 @@ def sadd_batch(ctx: Context, batch: RequestBatch, replies: list[bytes]) -> int:
             replies.append(reply.ONE)
             added.append(done)
             done += 1
-        elif not isinstance(found, Set):
+        elif not isinstance(found, Set) or found.due is not None:
             break
         for at in range(done, stop):
             if found.add_one(members[at], limit):

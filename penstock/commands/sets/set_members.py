@@ -4,15 +4,22 @@ Tests: transcripts sets; cases commands/test_sets; law against_redis/test_types_
 storage/test_packed_sets, storage/test_parts_beside_naive.
 """
 
+from typing import Final
+
 from penstock.commands.common import collection_scan
+from penstock.commands.common.live_parts import live
 from penstock.commands.common.overwriting import create
+from penstock.commands.common.part_arguments import PartWords
 from penstock.commands.common.scan_cursor import read_cursor
 from penstock.engine import refusals
 from penstock.engine.context import Context
+from penstock.engine.part_expiry import notify_changed, remove_if_empty
 from penstock.engine.table.command_table import command
 from penstock.protocol import reply
 from penstock.storage.keyspace import Value
 from penstock.storage.types.sets import Form, Set, SetLimits
+
+MEMBERS: Final = PartWords(b"S", b"MEMBERS", (b"MNX", b"MXX"))
 
 
 def set_at(ctx: Context, key: bytes) -> Set | None:
@@ -20,12 +27,17 @@ def set_at(ctx: Context, key: bytes) -> Set | None:
 
     ReplyError WRONGTYPE for another type.
     """
-    return as_set(ctx.value(key))
+    return _live(ctx, key, ctx.value(key))
 
 
 def read_set(ctx: Context, key: bytes) -> Set | None:
     """As `set_at`, for a command that only reads: counts a hit or a miss."""
-    return as_set(ctx.read(key))
+    return _live(ctx, key, ctx.read(key))
+
+
+def _live(ctx: Context, key: bytes, value: Value | None) -> Set | None:
+    found = as_set(value)
+    return found if found is None or found.due is None else live(ctx, key, found)
 
 
 def as_set(value: Value | None) -> Set | None:
@@ -58,12 +70,8 @@ def add_members(ctx: Context, key: bytes, found: Set | None, members: list[bytes
 
 def notify_removed(ctx: Context, key: bytes, found: Set, event: bytes, count: int) -> None:
     """Send the events for removed members; the key is removed with the last member. The caller logs it."""
-    ctx.touch(key)
-    ctx.event("s", event, key)
-    ctx.dirty += count
-    if not len(found):
-        ctx.remove(key)
-        ctx.event("g", b"del", key)
+    notify_changed(ctx, key, found, event, count)
+    remove_if_empty(ctx, key, found)
 
 
 # -- changing --------------------------------------------------------------------------------------------------------
@@ -125,8 +133,10 @@ def smove(ctx: Context, args: list[bytes]) -> bytes:
     if value is None:
         return reply.ZERO
     target = ctx.value(destination)
-    found, other = as_set(value), as_set(target)
-    assert found is not None, "there is a value"
+    as_set(target)
+    found, other = _live(ctx, source, value), _live(ctx, destination, target)
+    if found is None:
+        return reply.ZERO
     if found is other:
         return reply.ONE if found.has(member) else reply.ZERO
     if not found.remove([member]):
@@ -150,7 +160,8 @@ def smove(ctx: Context, args: list[bytes]) -> bytes:
     summary="Returns the number of members in a set.",
 )
 def scard(ctx: Context, args: list[bytes]) -> bytes:
-    found = read_set(ctx, args[1])
+    """Counts members that have expired and are still there (Redis 8.12, the feature's author's branch)."""
+    found = as_set(ctx.read(args[1]))
     return reply.integer(0 if found is None else len(found))
 
 

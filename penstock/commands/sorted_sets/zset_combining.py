@@ -6,6 +6,7 @@ Tests: transcripts sorted_sets; cases commands/test_sorted_sets; law against_red
 from typing import Final
 
 from penstock.commands.common.overwriting import delete, overwrite
+from penstock.commands.sets import set_members
 from penstock.commands.sorted_sets.zset_values import Limits, members_reply, store
 from penstock.engine import arguments, refusals
 from penstock.engine.context import Context
@@ -82,7 +83,8 @@ def _source(ctx: Context, key: bytes) -> dict[bytes, float]:
     if isinstance(value, SortedSet):
         return value.scores()
     if isinstance(value, Set):
-        return dict.fromkeys(value.members(), SET_SCORE)
+        members = set_members.set_at(ctx, key)
+        return {} if members is None else dict.fromkeys(members.members(), SET_SCORE)
     raise refusals.wrong_type()
 
 

@@ -15,12 +15,14 @@ class AofCompat:
 
     releases: XNACK (8.8); without it a released entry belongs to `consumer`, delivered at time 0.
     idempotence: IDMP, XCFGSET and XIDMPRECORD (8.6.2). references: KEEPREF, DELREF, ACKED, XDELEX, XACKDEL (8.2).
+    has_8_12: SPEXPIREAT, SPERSIST, SADDEX, BLESS, BITCONVERT (8.12); without it they are private lines.
     field_setting: HSETEX (8.0). field_expiry: HPEXPIREAT, HPERSIST (7.4); without them a field's end is its HDEL.
     """
 
-    __slots__ = ("consumer", "field_expiry", "field_setting", "idempotence", "references", "releases")
+    __slots__ = ("consumer", "field_expiry", "field_setting", "has_8_12", "idempotence", "references", "releases")
 
     def __init__(self, version: tuple[int, int] = NEWEST, consumer: bytes = b"") -> None:
+        self.has_8_12 = version >= (8, 12)
         self.releases = version >= (8, 8)
         self.idempotence = version >= (8, 6)
         self.references = version >= (8, 2)
@@ -31,6 +33,7 @@ class AofCompat:
     def within(self, other: "AofCompat") -> "AofCompat":
         """The words that both have."""
         both = AofCompat(NEWEST, self.consumer)
+        both.has_8_12 = self.has_8_12 and other.has_8_12
         both.releases = self.releases and other.releases
         both.idempotence = self.idempotence and other.idempotence
         both.references = self.references and other.references
@@ -44,7 +47,8 @@ class AofCompat:
 
     def words(self) -> tuple[bool, ...]:
         """All of it, in a fixed order."""
-        return self.releases, self.idempotence, self.references, self.field_setting, self.field_expiry
+        known = (self.has_8_12, self.releases, self.idempotence, self.references)
+        return (*known, self.field_setting, self.field_expiry)
 
 
 def of(settings: Settings) -> AofCompat:

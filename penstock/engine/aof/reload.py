@@ -8,6 +8,7 @@ from penstock.engine.encodings import set_limits
 from penstock.engine.server_state import ServerState
 from penstock.errors import ReplyError
 from penstock.storage.keyspace import Database
+from penstock.storage.types.collection import Timed
 from penstock.storage.types.hashes import Hash
 from penstock.storage.types.sets import Form, Set, SetLimits
 
@@ -39,23 +40,26 @@ def reload(server: ServerState, now_ms: int) -> None:
         _take_up_forms(db, keys, set_limits(server.settings))
 
 
-def _with_kept_forms(db: Database) -> list[bytes]:
-    """Keys of sets and hashes with a form that is in Redis's file, and not in the lines. O(keys)."""
-    return [
-        key
+def _with_kept_forms(db: Database) -> dict[bytes, bool]:
+    """Keys of sets and hashes with a form that is in Redis's file, and not in the lines; whether it has room for times.
+
+    O(keys).
+    """
+    return {
+        key: value.due is not None
         for key, value in db.values.items()
         if (isinstance(value, Set) and value.form is Form.LISTPACK)
         or (isinstance(value, Hash) and value.due is not None and not value.is_large)
-    ]
+    }
 
 
-def _take_up_forms(db: Database, keys: list[bytes], limits: SetLimits) -> None:
-    for key in keys:
+def _take_up_forms(db: Database, keys: dict[bytes, bool], limits: SetLimits) -> None:
+    for key, has_times in keys.items():
         value = db.values.get(key)
         if isinstance(value, Set):
             value.form = Form.LISTPACK
             value.settle(limits)
-        elif isinstance(value, Hash):
+        if isinstance(value, Timed) and has_times:
             value.keep_times()
 
 

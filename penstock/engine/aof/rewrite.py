@@ -74,7 +74,7 @@ def value_lines(
         yield from StreamLines(key, value, written_in, progress).all(settings)
     else:
         progress.steps += 1
-        yield from rewrite_values.lines(key, value, written_in.field_expiry)
+        yield from rewrite_values.lines(key, value, written_in)
 
 
 class StreamLines:

@@ -4,7 +4,8 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import Final, TypeAlias
 
-from penstock.engine.effects import pack
+from penstock.engine.aof.aof_compat import AofCompat
+from penstock.engine.effects import newer, pack
 from penstock.engine.numbers import double_text
 from penstock.storage.types.arrays import NONE, Array
 from penstock.storage.types.hashes import Hash
@@ -18,8 +19,8 @@ ITEMS_A_LINE: Final = 64  # as many as Redis writes
 PlainValue: TypeAlias = bytes | LargeString | List | Hash | Set | SortedSet | Array
 
 
-def lines(key: bytes, value: PlainValue, field_expiry: bool = True) -> Iterator[bytes]:
-    """The requests that make a value anew at a key; field_expiry: with the times of a hash's fields."""
+def lines(key: bytes, value: PlainValue, written_in: AofCompat) -> Iterator[bytes]:
+    """The requests that make a value anew at a key."""
     if isinstance(value, bytes):
         yield pack((b"SET", key, value))
     elif isinstance(value, LargeString):
@@ -28,6 +29,7 @@ def lines(key: bytes, value: PlainValue, field_expiry: bool = True) -> Iterator[
         yield from _in_lines(b"RPUSH", key, value)
     elif isinstance(value, Set):
         yield from _in_lines(b"SADD", key, value.listed())
+        yield from member_time_lines(key, value, written_in.has_8_12)
     elif isinstance(value, SortedSet):
         for start in range(0, len(value), ITEMS_A_LINE):
             words: list[bytes] = []
@@ -38,7 +40,7 @@ def lines(key: bytes, value: PlainValue, field_expiry: bool = True) -> Iterator[
         yield from _of_array(key, value)
     else:
         yield from _in_pairs(key, value)
-        if field_expiry:
+        if written_in.field_expiry:
             yield from time_lines(key, value)
 
 
@@ -46,6 +48,12 @@ def time_lines(key: bytes, value: Hash) -> Iterator[bytes]:
     """The requests that give the fields of a hash their times."""
     for field, when_ms in value.expires.items():
         yield pack((b"HPEXPIREAT", key, b"%d" % when_ms, b"FIELDS", b"1", field))
+
+
+def member_time_lines(key: bytes, value: Set, is_known: bool) -> Iterator[bytes]:
+    """The requests that give the members of a set their times; is_known: to a Redis that loads them."""
+    for member, when_ms in value.expires.items():
+        yield newer([b"SPEXPIREAT", key, b"%d" % when_ms, b"MEMBERS", b"1", member], is_known)
 
 
 def _of_array(key: bytes, value: Array) -> Iterator[bytes]:

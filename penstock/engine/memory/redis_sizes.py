@@ -109,15 +109,16 @@ def _scaled(sizes: list[int], count: int) -> int:
 
 
 def _set(value: Set, sampled: int) -> int:
-    count = len(value)
+    count, timed = len(value), len(value.expires)
     if value.form is Form.INTSET:
         largest = max(abs(int(member)) for member in value.members())
         return INTSET + count * (2 if largest < 1 << 15 else 4 if largest < 1 << 31 else 8)
     if value.form is Form.LISTPACK:
-        return LISTPACK_BYTES + texts_size(value.members())
+        size = LISTPACK_BYTES + texts_size(value.members())
+        return size if value.due is None else size + timed * LISTPACK_TIME + (count - timed) * LISTPACK_NO_TIME
     inside, outside = SET_MEMBER
     sizes = [allocated(len(member) + inside) + outside for member in islice(value.members(), sampled)]
-    return _slots(count) + _scaled(sizes, count)
+    return _slots(count) + _scaled(sizes, count) + timed * FIELD_TIME
 
 
 def _hash(value: Hash, sampled: int) -> int:

@@ -5,7 +5,7 @@ from typing import Final
 
 from penstock.engine.context import Context
 from penstock.engine.policies import policy_lines
-from penstock.engine.rdb import rdb_values
+from penstock.engine.rdb import beyond_rdb, rdb_values
 from penstock.engine.server_state import ServerState
 from penstock.engine.session import Session
 from penstock.errors import UsageError
@@ -16,7 +16,7 @@ from penstock.storage.rdb import rdb_format, rdb_reader
 from penstock.storage.rdb.errors import BadRdb, shown
 from penstock.storage.rdb.rdb_reader import RdbReader
 from penstock.storage.rdb.source import FileSource
-from penstock.storage.types.hashes import Hash
+from penstock.storage.types.collection import Timed
 
 NEVER_EXPIRED: Final = 0  # a time at which nothing has expired
 STEPS: Final = 64  # between two looks at the clients; a stream's node is a step
@@ -91,7 +91,8 @@ class RdbLoading:
                 yield self.end
         except BadRdb as problem:
             raise UsageError(f"{self._name}: {problem}.") from None
-        self._set_policies(reader.aux.get(policy_lines.AUX_FIELD, b""))
+        for name in (beyond_rdb.AUX_FIELD, policy_lines.AUX_FIELD):
+            self._run_requests(reader.aux.get(name, b""))
         if reader.left_out:
             names = ", ".join(sorted(set(reader.left_out)))
             self._report(f"{self._name}: data of modules is left out ({names}); no key was stored in it.")
@@ -106,9 +107,9 @@ class RdbLoading:
             raise BadRdb(f"it has the key {shown(key)} twice in database {reader.db_index}")
         if self._keeps_expired:
             now_ms = NEVER_EXPIRED
-        if isinstance(value, Hash) and value.first_due_ms() < now_ms:
-            value.remove(value.overdue(now_ms, len(value)))
-        if 0 <= reader.expires_ms < now_ms or (isinstance(value, Hash) and not len(value)):
+        if isinstance(value, Timed) and value.first_due_ms() < now_ms:
+            value.take_out(value.overdue(now_ms, len(value)))
+        if 0 <= reader.expires_ms < now_ms or (isinstance(value, Timed) and not len(value)):
             self.expired += 1
             return
         rdb_values.fit_to_settings(value, server.settings)
@@ -119,8 +120,8 @@ class RdbLoading:
             db.expire_at(key, reader.expires_ms)
         self.keys += 1
 
-    def _set_policies(self, text: bytes) -> None:
-        """Policies and holds; those of keys that were left out are refused without further effect."""
+    def _run_requests(self, text: bytes) -> None:
+        """What is beside the data of the file; requests about keys that were left out have no effect."""
         ctx = self._privileged()
         for request in whole_requests(text).requests:
             self._server.runner.replay(ctx, [request], 0)

@@ -6,7 +6,7 @@ from typing import Final
 from penstock.config.settings import Settings
 from penstock.engine.aof.rewrite_progress import Progress
 from penstock.engine.policies import policy_lines
-from penstock.engine.rdb import rdb_values
+from penstock.engine.rdb import beyond_rdb, rdb_values
 from penstock.engine.versions import PENSTOCK_VERSION
 from penstock.storage.keyspace import Keyspace
 from penstock.storage.rdb import rdb_format, rdb_writer
@@ -33,7 +33,7 @@ def snapshot_of(
 def base_of(keyspace: Keyspace, settings: Settings, now_ms: int) -> RdbWriter | None:
     """The same as a base of the log; None where what must load the log (aof-compat-version) could not read it."""
     name = settings.text("aof-compat-version")
-    newest = rdb_format.NEWEST if name == "newest" else rdb_format.OF_REDIS[name]
+    newest = rdb_format.NEWEST_WRITTEN if name == "newest" else rdb_format.OF_REDIS[name]
     version = rdb_writer.version_for(keyspace, min(rdb_values.version_of(settings), newest))
     return None if version > newest else _writing(keyspace, settings, now_ms, version, [(b"aof-base", b"1")], True)
 
@@ -64,6 +64,9 @@ def _writing(
     policies = policy_lines.of_keyspace(keyspace, now_ms)
     if policies:
         aux.append((policy_lines.AUX_FIELD, policies))
+    requests = beyond_rdb.of_keyspace(keyspace)
+    if requests:
+        aux.append((beyond_rdb.AUX_FIELD, requests))
     writer = rdb_values.writer_of_files(settings, version)
     writer.field_times = field_times
     return RdbWriter(keyspace, writer, now_ms, aux, settings.yes("rdbchecksum"))

@@ -269,6 +269,10 @@ class Replication:
         at_least = aof_compat.version_of(self._settings.text("rdb-compat-version"))
         return max(found.kind.version, at_least) >= stream_versions.FIRST_WITH_FIELD_TIMES
 
+    def reads_all(self, found: Replica) -> bool:
+        """Whether a replica reads all that a snapshot has, own fields of the file too: a Penstock."""
+        return found.kind.version == aof_compat.NEWEST
+
     def _knows_words_since(self, found: Replica, offset: int) -> bool:
         """Whether a replica knows every word that the stream has from an offset on."""
         known = self._known_to(found)

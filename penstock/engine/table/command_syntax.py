@@ -49,6 +49,7 @@ TYPES: Final[dict[str, str]] = {  # of values by name, where nothing else is sai
     "numfields": "integer",
     "numids": "integer",
     "numkeys": "integer",
+    "nummembers": "integer",
     "numreplicas": "integer",
     "offset": "integer",
     "seconds": "integer",

@@ -38,7 +38,7 @@ def _next_due_ms(server: ServerState) -> int:
     due_ms = server.runner.next_wakeup_ms() or NEVER
     if server.conditions.active_expiry and not server.conditions.bits & PAUSED:
         for db in server.keyspace.databases:
-            expiry_ms = min(db.expiries.first_ms(), db.fields_due.first_ms())
+            expiry_ms = min(db.expiries.first_ms(), db.parts_due.first_ms())
             if expiry_ms != NEVER:
                 due_ms = min(due_ms, expiry_ms + 1)
     return due_ms

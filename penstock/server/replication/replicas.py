@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from penstock.engine.aof import aof_compat, rewrite_values
+from penstock.engine.rdb import beyond_rdb
 from penstock.engine.replication import failover
 from penstock.engine.replication import replica as states
 from penstock.engine.replication.replica import Replica
@@ -181,17 +182,23 @@ class Replicas:
                 link.send_now(b"+FULLRESYNC %b %d\r\n" % (replication.id.encode(), replication.offset))
         if not field_times and replication.words.field_expiry:
             self._send_field_times()
+        if replication.words.has_8_12 and not all(replication.reads_all(found) for _, found in group):
+            self._say(beyond_rdb.of_keyspace(self._engine.keyspace))
 
     def _send_field_times(self) -> None:
         """Say in the stream what the snapshot could not: the times of all fields. O(their number)."""
-        engine, stream = self._engine, self._replication.open_stream()
-        for db_index, db in enumerate(engine.keyspace.databases):
-            for key in db.fields_due.times:
+        for db_index, db in enumerate(self._engine.keyspace.databases):
+            for key in db.parts_due.times:
                 value = db.values[key]
-                assert isinstance(value, Hash), "only hashes have fields"
-                stream.append(reply.bulks([b"SELECT", b"%d" % db_index]))
-                stream.append(b"".join(rewrite_values.time_lines(key, value)))
-        engine.effects.start_of_file()  # the next change says its database
+                if isinstance(value, Hash):
+                    select = reply.bulks([b"SELECT", b"%d" % db_index])
+                    self._say(b"".join([select, *rewrite_values.time_lines(key, value)]))
+
+    def _say(self, requests: bytes) -> None:
+        """Put requests about the snapshot's data into the stream."""
+        if requests:
+            self._replication.open_stream().append(requests)
+            self._engine.effects.start_of_file()  # the next change says its database
 
     # -- time -------------------------------------------------------------------------------------------------------
 

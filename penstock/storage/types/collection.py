@@ -4,8 +4,10 @@ Penstock is built for streams; these types are kept simple: mostly Python's own 
 empty collection must not stay in a database: the command that removes its last part also removes the key.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final, Self, TypeAlias
+
+from penstock.storage.deadlines import NEVER, Deadlines
 
 PART_OVERHEAD: Final = 41  # bytes: a pointer to the part, and the header of its bytes object
 
@@ -55,3 +57,48 @@ class Collection(Counted):
     def parts(self) -> Iterator[bytes]:
         """The contents as bytes, in an order that is the same for equal values (DEBUG DIGEST). O(n log n)."""
         raise NotImplementedError
+
+
+class Timed(Collection):
+    """A value whose parts may have a time of expiry: a hash's fields, a set's members.
+
+    `due` has the parts with a time, once a request gave one; each of them is a part.
+    """
+
+    __slots__ = ("due",)
+
+    due: Deadlines | None
+
+    @property
+    def expires(self) -> dict[bytes, int]:
+        """The times of expiry by part, in unix ms. O(1)."""
+        return {} if self.due is None else self.due.times
+
+    def has(self, part: bytes) -> bool:
+        raise NotImplementedError
+
+    def take_out(self, parts: Iterable[bytes]) -> list[bytes]:
+        """Remove parts with their times of expiry; returns those that existed, in order."""
+        raise NotImplementedError
+
+    def keep_times(self) -> Deadlines:
+        """The times of expiry, for which there is room from now on (Redis converts a small value for it). O(1)."""
+        if self.due is None:
+            self.due = Deadlines()
+        return self.due
+
+    def expire_at(self, part: bytes, when_ms: int) -> None:
+        """Set the time of expiry of an existing part. O(log n)."""
+        self.keep_times().set(part, when_ms)
+
+    def persist(self, part: bytes) -> bool:
+        """Remove a part's time of expiry; returns whether it had one. O(log n)."""
+        return self.due is not None and self.due.drop(part)
+
+    def first_due_ms(self) -> int:
+        """When the first part is due; NEVER if none is. O(1)."""
+        return NEVER if self.due is None else self.due.first_ms()
+
+    def overdue(self, now_ms: int, max_count: int) -> list[bytes]:
+        """At most `max_count` parts past their time of expiry, the earliest first. O(max_count)."""
+        return [] if self.due is None else self.due.overdue(now_ms, max_count)

@@ -9,9 +9,7 @@ from collections.abc import Collection, Iterable, Iterator
 from itertools import chain, islice
 from typing import Final
 
-from penstock.storage.deadlines import NEVER, Deadlines
-from penstock.storage.types import collection
-from penstock.storage.types.collection import PART_OVERHEAD
+from penstock.storage.types.collection import PART_OVERHEAD, Timed
 from penstock.storage.types.field_names import FieldNames, shared_name, shared_names
 from penstock.storage.types.list_nodes import (
     LONGEST_PACKED,
@@ -29,35 +27,30 @@ SHARED_FIELDS: Final = 64  # of a hash: the first ones
 OWN_BYTES: Final = 250  # of the object and its containers, about
 
 
-class Hash(collection.Collection):
+class Hash(Timed):
     """Fields and values, in the order in which the fields were added.
 
-    `due` has the fields with a time of expiry, once a request gave one. is_large: Redis would use its encoding for
-    large hashes, which it keeps for good once a hash was large. `scan_order` is created by the first HSCAN of a large
+    is_large: Redis would use its encoding for large hashes, which it keeps for good once a hash was large.
+    `scan_order` is created by the first HSCAN of a large
     hash, and dropped at the end of the scan if only that needed it, or by the first HRANDFIELD of many fields.
 
     Invariants: `_fields` is a dict of the fields where `_names` is None; else it has the values packed, in the order of
-    `_names`. Every name in `due` is a field; `scan_order`, if it is there, has every field. In the costs, n is the
+    `_names`. `scan_order`, if it is there, has every field. In the costs, n is the
     number of fields.
     """
 
-    __slots__ = ("_fields", "_names", "due", "is_large", "scan_order")
+    __slots__ = ("_fields", "_names", "is_large", "scan_order")
 
     def __init__(self) -> None:
         self.counts = None
         self._names: FieldNames | None = None
         self._fields: dict[bytes, bytes] | bytes = {}
-        self.due: Deadlines | None = None
+        self.due = None
         self.is_large = False
         self.scan_order: HashOrder | None = None
 
     def __len__(self) -> int:
         return len(self._fields) if self._names is None else len(self._names.names)
-
-    @property
-    def expires(self) -> dict[bytes, int]:
-        """The times of expiry by field, in unix ms. O(1)."""
-        return {} if self.due is None else self.due.times
 
     def copy(self) -> "Hash":
         copied = Hash()
@@ -116,7 +109,7 @@ class Hash(collection.Collection):
             new += self.put(words[at], words[at + 1])
         return new
 
-    def remove(self, fields: Iterable[bytes]) -> list[bytes]:
+    def take_out(self, fields: Iterable[bytes]) -> list[bytes]:
         """Remove fields with their times of expiry; returns those that existed, in order.
 
         For each field O(1), or O(log n) if it has a time of expiry or during a scan; O(n) for a packed hash.
@@ -216,20 +209,6 @@ class Hash(collection.Collection):
         words = chain(self.names(), self.values())
         self.is_large = len(self) > max_fields or any(len(word) > max_bytes for word in words)
 
-    def keep_times(self) -> Deadlines:
-        """The times of expiry, for which there is room from now on (Redis converts a small hash for it). O(1)."""
-        if self.due is None:
-            self.due = Deadlines()
-        return self.due
-
-    def expire_at(self, field: bytes, when_ms: int) -> None:
-        """Set the time of expiry of an existing field. O(log n)."""
-        self.keep_times().set(field, when_ms)
-
-    def persist(self, field: bytes) -> bool:
-        """Remove a field's time of expiry; returns whether it had one. O(log n)."""
-        return self.due is not None and self.due.drop(field)
-
     # -- reading ----------------------------------------------------------------------------------------------------
 
     def get(self, field: bytes) -> bytes | None:
@@ -281,14 +260,6 @@ class Hash(collection.Collection):
         """The fields with their values, in order: valid until the next change. O(1), O(n) where packed."""
         fields = self._fields
         return fields.items() if isinstance(fields, dict) else zip(self.names(), items_of(fields), strict=True)
-
-    def first_due_ms(self) -> int:
-        """When the first field is due; NEVER if none is. O(1)."""
-        return NEVER if self.due is None else self.due.first_ms()
-
-    def overdue(self, now_ms: int, max_count: int) -> list[bytes]:
-        """At most `max_count` fields past their time of expiry, the earliest first. O(max_count)."""
-        return [] if self.due is None else self.due.overdue(now_ms, max_count)
 
     def in_order(self) -> HashOrder:
         """The fields in the order of their hashes. O(n), 10 ns each, when first called; then it is kept up to date."""

@@ -10,14 +10,15 @@ from itertools import filterfalse
 from random import Random
 from typing import Final
 
-from penstock.storage.types.collection import Collection
+from penstock.storage.types.collection import Timed
 from penstock.storage.types.scan_order import HashOrder
 from penstock.storage.types.set_forms import packed_members
 from penstock.storage.types.set_forms.member_table import MemberTable
 from penstock.storage.types.set_forms.packed_parts import EMPTY, LONGEST_PACKED, MOST_INTEGERS, MOST_PACKED
 
 MOST_WALKED: Final = 16  # members that are looked for by a walk each; for more a table is made
-OWN_BYTES: Final = 120  # of the object and the bytes object of the few, about
+TIME_BYTES: Final = 200  # of a member's time of expiry, about
+OWN_BYTES: Final = 128  # of the object and the bytes object of the few, about
 
 
 class Form(Enum):
@@ -46,7 +47,7 @@ class SetLimits:
         return Form.LISTPACK if count <= self.members else Form.HASHTABLE
 
 
-class Set(Collection):
+class Set(Timed):
     """Members, in the order in which they came.
 
     form: as Redis would keep it. It says nothing of the form here, but the order in which members are told, SSCAN and
@@ -61,6 +62,7 @@ class Set(Collection):
     def __init__(self, members: Iterable[bytes] = ()) -> None:
         """In the form for large sets; `made` chooses one."""
         self.counts = None
+        self.due = None
         self._few = EMPTY
         self._count = 0
         self._many: MemberTable | None = None
@@ -97,13 +99,19 @@ class Set(Collection):
         copied._few, copied._count = self._few, self._count
         copied._many = None if self._many is None else MemberTable(self._many.members)
         copied.form = self.form
+        if self.due is not None:
+            copied.due = self.due.copy()
         return copied
 
     def memory_usage(self) -> int:
-        return OWN_BYTES + len(self._few) if self._many is None else self._many.memory_usage()
+        size = len(self.expires) * TIME_BYTES
+        return size + (OWN_BYTES + len(self._few) if self._many is None else self._many.memory_usage())
 
     def parts(self) -> Iterator[bytes]:
         yield from sorted(self.members())
+        for member, when_ms in sorted(self.expires.items()):
+            yield member
+            yield b"%d" % when_ms
 
     def _pack(self) -> None:
         """Pack the members of a table, where they are few."""
@@ -190,11 +198,15 @@ class Set(Collection):
                 if count >= limits.integers:
                     self.form = Form.HASHTABLE
             else:
-                self._reorder(self.listed())
-                longest = max(map(len, self.members()), default=0)
-                self.form = Form.LISTPACK if longest <= limits.length else Form.HASHTABLE
+                self.leave_integers(limits)
         if self.form is Form.LISTPACK and (count >= limits.members or len(member) > limits.length):
             self.form = Form.HASHTABLE
+
+    def leave_integers(self, limits: SetLimits) -> None:
+        """Change the form of a set of integers to that of other small sets, where they fit into it. O(n log n)."""
+        self._reorder(self.listed())
+        longest = max(map(len, self.members()), default=0)
+        self.form = Form.LISTPACK if longest <= limits.length else Form.HASHTABLE
 
     def _reorder(self, members: list[bytes]) -> None:
         """Put the members into another order."""
@@ -217,6 +229,8 @@ class Set(Collection):
         """Take members out; how many were there."""
         removed = 0
         for member in members:
+            if self.due is not None:
+                self.due.drop(member)
             if self._many is not None:
                 removed += self._many.remove(member)
                 continue
@@ -227,6 +241,10 @@ class Set(Collection):
                 removed += 1
         self.recount(len(self) + removed, len(self))
         return removed
+
+    def take_out(self, members: Iterable[bytes]) -> list[bytes]:
+        """As `remove`; returns those that were there, in order."""
+        return [member for member in members if self.remove((member,))]
 
     def rebuild(self, limits: SetLimits) -> None:
         """What Redis does with a large set that has lost most of its members: it may be a small one again. O(n)."""
@@ -281,6 +299,9 @@ class Set(Collection):
     def check(self) -> None:
         """Assert the invariants."""
         assert len(self), "an empty set is no value"
+        if self.due is not None:
+            self.due.check()
+            assert self.due.times.keys() <= self.members().keys(), "an expiry without a member"
         if self._many is not None:
             assert not self._few and not self._count, "the members are in one form"
             self._many.check()

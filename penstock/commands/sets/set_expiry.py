@@ -1,0 +1,229 @@
+"""Times of expiry of a set's members: set, read and removed (common/part_expiry.py). (Redis 8.12, documentation.)
+
+Tests: cases commands/test_set_expiry; law commands/test_set_expiry_beside_naive.
+"""
+
+from typing import Final
+
+from penstock.commands.common import part_expiry
+from penstock.commands.common.overwriting import create
+from penstock.commands.common.part_expiry import Options
+from penstock.commands.sets.set_members import MEMBERS, limits, read_set, set_at
+from penstock.engine.context import Context
+from penstock.engine.part_expiry import notify_changed
+from penstock.engine.table.command_table import command
+from penstock.protocol import reply
+from penstock.storage.types.sets import Form, Set
+
+PER_MEMBER: Final = "O(N) where N is the number of specified members"
+
+# -- setting ---------------------------------------------------------------------------------------------------------
+
+
+@command(
+    "SEXPIRE",
+    "key seconds condition:[NX|XX|GT|LT] members:MEMBERS (nummembers member [member ...])",
+    group="set",
+    since="8.12.0",
+    flags="write fast",
+    keys="1 RW update",
+    complexity=PER_MEMBER,
+    summary="Sets the times of expiry of members, in seconds from now.",
+)
+def sexpire(ctx: Context, args: list[bytes]) -> bytes:
+    return _expire(ctx, args, b"EXPIRE", ctx.now_ms)
+
+
+@command(
+    "SPEXPIRE",
+    "key milliseconds condition:[NX|XX|GT|LT] members:MEMBERS (nummembers member [member ...])",
+    group="set",
+    since="8.12.0",
+    flags="write fast",
+    keys="1 RW update",
+    complexity=PER_MEMBER,
+    summary="Sets the times of expiry of members, in milliseconds from now.",
+)
+def spexpire(ctx: Context, args: list[bytes]) -> bytes:
+    return _expire(ctx, args, b"PEXPIRE", ctx.now_ms)
+
+
+@command(
+    "SEXPIREAT",
+    "key unix-time-seconds condition:[NX|XX|GT|LT] members:MEMBERS (nummembers member [member ...])",
+    group="set",
+    since="8.12.0",
+    flags="write fast",
+    keys="1 RW update",
+    complexity=PER_MEMBER,
+    summary="Sets the times of expiry of members, as a unix time in seconds.",
+)
+def sexpireat(ctx: Context, args: list[bytes]) -> bytes:
+    return _expire(ctx, args, b"EXPIREAT", 0)
+
+
+@command(
+    "SPEXPIREAT",
+    "key unix-time-milliseconds condition:[NX|XX|GT|LT] members:MEMBERS (nummembers member [member ...])",
+    group="set",
+    since="8.12.0",
+    flags="write fast",
+    keys="1 RW update",
+    complexity=PER_MEMBER,
+    summary="Sets the times of expiry of members, as a unix time in milliseconds.",
+)
+def spexpireat(ctx: Context, args: list[bytes]) -> bytes:
+    return _expire(ctx, args, b"PEXPIREAT", 0)
+
+
+def _expire(ctx: Context, args: list[bytes], rest: bytes, base_ms: int) -> bytes:
+    found = set_at(ctx, args[1])
+    answer = part_expiry.expire(ctx, args, MEMBERS, found, rest, base_ms)
+    if found is not None:
+        _leave_integers(ctx, found)
+    return answer
+
+
+def _leave_integers(ctx: Context, found: Set) -> None:
+    """A set of integers changes its form with the first time of expiry."""
+    if found.due is not None and found.form is Form.INTSET:
+        limit = limits(ctx)
+        found.leave_integers(limit)
+        found.expect(len(found), limit)
+
+
+@command(
+    "SADDEX",
+    "key condition:[MNX|MXX] "
+    "expiration:[EX seconds|PX milliseconds|EXAT unix-time-seconds|PXAT unix-time-milliseconds|KEEPTTL] "
+    "members:MEMBERS (nummembers member [member ...])",
+    group="set",
+    since="8.12.0",
+    flags="write denyoom fast",
+    keys="1 RW update",
+    complexity="O(N) where N is the number of members being added.",
+    summary="Adds members to a set with a time of expiry; options require that all or none exist.",
+)
+def saddex(ctx: Context, args: list[bytes]) -> bytes:
+    key = args[1]
+    options = part_expiry.read_options(ctx, args, b"saddex", MEMBERS, b"KEEPTTL", 1)
+    found, members = set_at(ctx, key), options.parts
+    there = [] if found is None else found.common(members)
+    if len(there) < len(members) if options.existence == b"MXX" else there and options.existence:
+        return reply.ZERO
+    if options.expires and part_expiry.has_passed(ctx, options.when_ms):
+        removed = [] if found is None else found.take_out(members)
+        if removed and found is not None:
+            part_expiry.notify_deleted(ctx, key, found, removed, removed)
+        return reply.ONE
+    if found is None:
+        found = Set.made(members, limits(ctx))
+        create(ctx, key, found)
+        changes = len(found)
+    else:
+        found.expect(len(members), limits(ctx))
+        changes = found.add(members, limits(ctx))
+    if not options.keeps:
+        changes += sum([found.persist(member) for member in there])
+    if changes or options.expires:
+        notify_changed(ctx, key, found, b"sadd", changes)
+        _set_times(ctx, key, found, options)
+        _log(ctx, key, found, options, there)
+    return reply.ONE
+
+
+def _set_times(ctx: Context, key: bytes, found: Set, options: Options) -> None:
+    if options.expires:
+        part_expiry.set_times(found, options.parts, options.when_ms)
+        _leave_integers(ctx, found)
+        notify_changed(ctx, key, found, MEMBERS.event(b"expire"), len(options.parts))
+
+
+def _log(ctx: Context, key: bytes, found: Set, options: Options, there: list[bytes]) -> None:
+    """As given; for an older Redis a SADD, and what became of the times as a line that it skips."""
+    if ctx.effects.compat.has_8_12:
+        ctx.log_request(options.absolute)
+        return
+    ctx.log(b"SADD", key, *options.parts)
+    if options.expires:
+        part_expiry.log_expiry(ctx, key, found, MEMBERS, options.when_ms, b"", options.parts)
+    elif there and not options.keeps:
+        part_expiry.log_persist(ctx, key, found, MEMBERS, there)
+
+
+# -- reading ---------------------------------------------------------------------------------------------------------
+
+
+@command(
+    "STTL",
+    "key members:MEMBERS (nummembers member [member ...])",
+    group="set",
+    since="8.12.0",
+    flags="readonly fast",
+    keys="1 RO access",
+    tips="nondeterministic_output",
+    complexity=PER_MEMBER,
+    summary="Returns in how many seconds members expire; -1: never, -2: no such member.",
+)
+def sttl(ctx: Context, args: list[bytes]) -> bytes:
+    return part_expiry.remaining(args, MEMBERS, read_set(ctx, args[1]), ctx.now_ms, in_seconds=True)
+
+
+@command(
+    "SPTTL",
+    "key members:MEMBERS (nummembers member [member ...])",
+    group="set",
+    since="8.12.0",
+    flags="readonly fast",
+    keys="1 RO access",
+    tips="nondeterministic_output",
+    complexity=PER_MEMBER,
+    summary="Returns in how many milliseconds members expire; -1: never, -2: no such member.",
+)
+def spttl(ctx: Context, args: list[bytes]) -> bytes:
+    return part_expiry.remaining(args, MEMBERS, read_set(ctx, args[1]), ctx.now_ms, in_seconds=False)
+
+
+@command(
+    "SEXPIRETIME",
+    "key members:MEMBERS (nummembers member [member ...])",
+    group="set",
+    since="8.12.0",
+    flags="readonly fast",
+    keys="1 RO access",
+    complexity=PER_MEMBER,
+    summary="Returns the unix time in seconds at which members expire; -1: never, -2: no such member.",
+)
+def sexpiretime(ctx: Context, args: list[bytes]) -> bytes:
+    return part_expiry.remaining(args, MEMBERS, read_set(ctx, args[1]), 0, in_seconds=True)
+
+
+@command(
+    "SPEXPIRETIME",
+    "key members:MEMBERS (nummembers member [member ...])",
+    group="set",
+    since="8.12.0",
+    flags="readonly fast",
+    keys="1 RO access",
+    complexity=PER_MEMBER,
+    summary="Returns the unix time in milliseconds at which members expire; -1: never, -2: no such member.",
+)
+def spexpiretime(ctx: Context, args: list[bytes]) -> bytes:
+    return part_expiry.remaining(args, MEMBERS, read_set(ctx, args[1]), 0, in_seconds=False)
+
+
+# -- removing --------------------------------------------------------------------------------------------------------
+
+
+@command(
+    "SPERSIST",
+    "key members:MEMBERS (nummembers member [member ...])",
+    group="set",
+    since="8.12.0",
+    flags="write fast",
+    keys="1 RW update",
+    complexity=PER_MEMBER,
+    summary="Removes the times of expiry of members.",
+)
+def spersist(ctx: Context, args: list[bytes]) -> bytes:
+    return part_expiry.persist(ctx, args, MEMBERS, set_at(ctx, args[1]))
