@@ -33,14 +33,19 @@ MANY_COMPLEXITY: Final = (
 )
 
 
-def _popped(ctx: Context, key: bytes, zset: SortedSet, lowest: bool, count: int) -> list[Pair]:
-    """Remove members from an end, the outermost first, and send the events. The caller logs it."""
+def popped_pairs(zset: SortedSet, lowest: bool, count: int) -> list[Pair]:
+    """Remove members from an end, the outermost first."""
     size = len(zset)
     if lowest:
-        pairs = zset.pop_range(0, min(count, size))
-    else:
-        pairs = zset.pop_range(max(size - count, 0), size)
-        pairs.reverse()
+        return zset.pop_range(0, min(count, size))
+    pairs = zset.pop_range(max(size - count, 0), size)
+    pairs.reverse()
+    return pairs
+
+
+def _popped(ctx: Context, key: bytes, zset: SortedSet, lowest: bool, count: int) -> list[Pair]:
+    """The same, and send the events. The caller logs it."""
+    pairs = popped_pairs(zset, lowest, count)
     notify_removed(ctx, key, zset, b"zpopmin" if lowest else b"zpopmax", len(pairs))
     return pairs
 
@@ -135,10 +140,10 @@ def _wait_and_pop(ctx: Context, args: list[bytes], lowest: bool) -> bytes:
             score, member = _popped(ctx, key, zset, lowest, 1)[0]
             ctx.log(b"ZPOPMIN" if lowest else b"ZPOPMAX", key)
             return reply.array([reply.bulk(key), reply.bulk(member), score_reply(score, ctx.resp3)])
-    return _wait(ctx, args, keys, deadline_ms)
+    return wait(ctx, args, keys, deadline_ms)
 
 
-def _wait(ctx: Context, args: list[bytes], keys: list[bytes], deadline_ms: int) -> bytes:
+def wait(ctx: Context, args: list[bytes], keys: list[bytes], deadline_ms: int) -> bytes:
     """Block until one of the keys is a sorted set; null at once if this client cannot be blocked."""
     if not ctx.waits:
         return reply.null_array(ctx.resp3)
@@ -185,7 +190,7 @@ def bzmpop(ctx: Context, args: list[bytes]) -> bytes:
     keys, lowest, count = _read_many(args, 2)
     deadline_ms = timeouts.deadline_in_seconds(args[1], ctx.now_ms)
     answer = _pop_first(ctx, keys, lowest, count)
-    return _wait(ctx, args, keys, deadline_ms) if answer is None else answer
+    return wait(ctx, args, keys, deadline_ms) if answer is None else answer
 
 
 def _read_many(args: list[bytes], at: int) -> tuple[list[bytes], bool, int]:
