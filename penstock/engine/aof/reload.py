@@ -64,7 +64,7 @@ def _take_up_forms(db: Database, keys: dict[bytes, bool], limits: SetLimits) -> 
 
 
 def reload_from_log(server: ServerState) -> None:
-    """DEBUG LOADAOF: what a restart would find. Without a log it is refused, and nothing changes (Redis empties all)."""
+    """DEBUG LOADAOF: what a restart would find. Without a log it is refused and changes nothing (Redis empties all)."""
     state = server.persistence
     if state.load_log is None or state.log is None or state.load_log():
         raise ReplyError(b"ERR Error trying to load the AOF files, check server logs.")
