@@ -36,8 +36,8 @@ LARGE = b"v" * (LEAST_ROOM // 4)
 class Server:
     """An engine with a log on a disk in memory, one client, and a clock that tests turn."""
 
-    def __init__(self, disk: MemoryDisk | None = None, root: str = ROOT, **settings: str) -> None:
-        self.clock = ManualClock(NOW_MS)
+    def __init__(self, disk: MemoryDisk | None = None, root: str = ROOT, now_ms: int = NOW_MS, **settings: str) -> None:
+        self.clock = ManualClock(now_ms)
         self.settings = Settings()
         pairs = {"dir": root, "appendfsync": "always", "enable-debug-command": "yes"} | settings
         for name, value in pairs.items():
@@ -419,6 +419,19 @@ def test_a_rewrite_writes_a_fresh_base(server: Server) -> None:
     base = bytes(server.disk.files[DIRECTORY + "/appendonly.aof.2.base.aof"].seen)
     assert base.count(b"SET") == 1
     assert server.again(power=True).client("GET a") == b"3"
+
+
+@pytest.mark.parametrize("preamble", ["yes", "no"])
+def test_what_was_to_expire_and_was_kept_after_a_rewrite_is_there_after_a_later_restart(preamble: str) -> None:
+    server = Server(aof_use_rdb_preamble=preamble)
+    server.turn("SET k v PX 4000", "SET gone v PX 4000", "HSET h f v g w", "HPEXPIRE h 4000 FIELDS 1 f", "BGREWRITEAOF")
+    server.finish_rewriting()
+    server.turn("PERSIST k", "HPERSIST h FIELDS 1 f")
+    later = Server(server.disk.restart(), now_ms=NOW_MS + 5000)
+
+    assert later.client("GET k") == b"v"
+    assert later.client("HGET h f") == b"v"
+    assert later.client("GET gone") is None
 
 
 def test_a_rewrite_that_fails_leaves_everything_as_it_was(server: Server) -> None:

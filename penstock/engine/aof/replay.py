@@ -117,9 +117,12 @@ class Replay:
             tail.problem = tail.problem or f"the MULTI at byte {tail.whole} has no EXEC"
             self._unit = None
 
-    def snapshot(self, disk: Disk, path: str) -> Iterator[int]:
-        """Load the RDB file that a file is, or begins with; yields the bytes done. UsageError where that fails."""
-        loading = RdbLoading(self._server, disk, path, self.report)
+    def snapshot(self, disk: Disk, path: str, keeps_expired: bool = False) -> Iterator[int]:
+        """Load the RDB file that a file is, or begins with; yields the bytes done. UsageError where that fails.
+
+        keeps_expired: what has expired by now is loaded, too, because the log's next requests may need it (PERSIST).
+        """
+        loading = RdbLoading(self._server, disk, path, self.report, keeps_expired)
         yield from loading.run()
         self.keys += loading.keys
         self.expired += loading.expired
@@ -271,7 +274,7 @@ def load(replay: Replay, log: AppendLog, mends: bool, most_garbage: int) -> Iter
         tail = Tail(0, size)
         start = 0
         if path == paths[0] and is_rdb(disk, path):
-            for start in replay.snapshot(disk, path):
+            for start in replay.snapshot(disk, path, keeps_expired=True):
                 yield before + start, total
         for done in replay.file(disk, path, tail, start):
             yield before + done, total
