@@ -211,11 +211,16 @@ class RoleChanger(Actor):
 
     async def _all_follow(self, master: Machine) -> None:
         port = self.world.port_of(master)
-        for machine in self.world.machines:
-            while machine is not master and self.world.followed_by(machine) != port:
-                await self._tell(machine, b"REPLICAOF", HOST.encode(), b"%d" % port)
-                await asyncio.sleep(0.1)
-        self.world.keep_roles()
+        while any(self.world.followed_by(machine) != port for machine in self.world.machines if machine is not master):
+            for machine in self.world.machines:
+                if machine is not master:
+                    await self._tell(machine, b"REPLICAOF", HOST.encode(), b"%d" % port)
+            self.world.keep_roles()
+            await asyncio.sleep(0.1)
+
+    async def have_all_follow(self) -> None:
+        """The last word, when nothing fails any more."""
+        await self._all_follow(self.world.directory.master)
 
     async def _move(self) -> None:
         """Have a replica follow another one for a while."""

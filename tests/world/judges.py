@@ -162,7 +162,7 @@ def picture(world: "World", engine: Engine, loaded: Engine) -> list[str]:
 def difference(was: Any, found: Any, where: str = "") -> str:
     """Where two pictures first differ."""
     if isinstance(was, dict) and isinstance(found, dict):
-        for name in was.keys() | found.keys():
+        for name in sorted(was.keys() | found.keys()):
             if was.get(name) != found.get(name):
                 return difference(was.get(name), found.get(name), f"{where}/{name}")
     return f"{where}: {was!r} in memory, {found!r} in the other"[:600]

@@ -116,12 +116,19 @@ def waiting(chance: random.Random) -> tuple[tuple[bytes, ...], bool]:
 
 @dataclass(slots=True)
 class At:
-    """A world as a fault of one machine sees it."""
+    """A world as a fault of one machine sees it: its `story` names the machine."""
 
     machine: Machine
     chance: random.Random
-    story: Story
+    _story: Story
     actors: list[Actor]
+
+    @property
+    def story(self) -> "At":
+        return self
+
+    def tell(self, name: str, what: str) -> None:
+        self._story.tell(f"{name} of {self.machine.name}", what)
 
 
 async def partitions(world: "ServersWorld") -> None:
@@ -282,16 +289,19 @@ class ServersWorld(World):
         return KeepingOfServers(self)
 
     async def _judge(self) -> list[str]:
+        for actor in self.actors:
+            if isinstance(actor, RoleChanger):
+                await actor.have_all_follow()
         if not await self._is_quiet():
-            return ["the links between the servers are not up, although nothing fails"]
+            return [f"the links are not up, although nothing fails: {self._links()}"]
         objections = await super()._judge()
         objections += confirmed(self)
         if not await self._is_quiet():
-            return [*objections, "the links between the servers are down again"]
+            return [*objections, f"the links are down again: {self._links()}"]
         return objections + one_picture(self)
 
     async def _is_quiet(self) -> bool:
-        """Wait until each replica has what the master has."""
+        """Wait until each replica has what the master has, and each log is written."""
         until_s = self.loop.time() + QUIET_S
         while self.loop.time() < until_s:
             self.machine = self.directory.master
@@ -300,18 +310,28 @@ class ServersWorld(World):
             await asyncio.sleep(0.25)
         return False
 
+    def _links(self) -> str:
+        """What each server follows, and how far it is."""
+        shown = []
+        for machine in self.machines:
+            if (engine := self.engine_of(machine)) is not None:
+                link = engine.replication.master
+                place = "master" if link is None else f"follows {link.port}, {'up' if link.is_up else link.problem}"
+                shown.append(f"{machine.name} at offset {engine.replication.offset} ({place})")
+        return "; ".join(shown)
+
     def _has_one_stream(self) -> bool:
         master = self.engine_of(self.machine)
         if master is None or not self.leads(self.machine):
             return False
         for machine in self.machines:
             engine = self.engine_of(machine)
+            log = None if engine is None else engine.persistence.log
+            if engine is None or log is None or log.writes_held or log.buffered or engine.conditions.loading:
+                return False
             if machine is self.machine:
                 continue
-            if engine is None or self.followed_by(machine) != self.port_of(self.machine):
-                return False
-            log = engine.persistence.log
-            if log is None or log.writes_held or engine.conditions.loading:
+            if self.followed_by(machine) != self.port_of(self.machine):
                 return False
             link = engine.replication.master
             if link is None or not link.is_up or engine.replication.offset != master.replication.offset:

@@ -186,6 +186,7 @@ class World:
             settings.read_line(words, set())
         engine = make_engine(process.engine.clock, settings=settings)
         said: list[str] = []
+        engine.conditions.loading = True  # what has expired meanwhile is there for what was logged before
         for _ in AofWriter(settings, engine, said.append, machine.disk.copied(), DeferredThreads()).loading():
             pass
         return judges.picture(self, process.engine, engine)
