@@ -79,6 +79,7 @@ class LinkEnd(ClientEnd):
         self.connected = await self.network.connect(lambda: machine.process, self)
         self.is_open = True
         self.process.links[self] = None
+        self.network.links_made_s.append(self.network.loop.time())
         self.protocol.connection_made(self)
 
     # -- what the network tells ---------------------------------------------------------------------------------------

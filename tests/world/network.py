@@ -244,6 +244,7 @@ class Network:
         self.machines: dict[int, Machine] = {}  # that servers find by their ports
         self.cuts: set[frozenset[str]] = set()  # pairs of places between which nothing arrives
         self.holding: dict[Way, None] = {}
+        self.links_made_s: list[float] = []  # when servers connected with servers
 
     def latency_s(self) -> float:
         return self.chance.expovariate(1 / self.slowness_s)

@@ -274,6 +274,8 @@ class ServersWorld(World):
         count = replicas[1] if isinstance(replicas, list) and replicas[0] else 0 if on_disk else replicas
         if not isinstance(count, int) or not count:
             return
+        if any(at_s >= write.sent_s for at_s in self.network.links_made_s):
+            return  # a replica that came again is counted twice until its old link ends, as in Redis
         self.confirmed.append(Confirmed(what, write, count, on_disk))
         connected = client.connected
         is_calm = all(at_s < write.sent_s for machine in self.machines for at_s, _ in machine.ends)

@@ -9,11 +9,12 @@ FOUND = {
     51: "a ping of the turn in which a copy began followed the copy, too: the replica's offset was ahead",
     71: "as 51, with both replicas",
     268: "a key that had expired in the base, and was kept by the log behind it, was lost at a restart",
+    418: "a replica said of an offset of another history that it was on its disk: WAITAOF counted it",
     699: "a replica became master by FAILOVER while its log did not have the copy, and lost everything when it ended",
 }
 
 
-@pytest.mark.parametrize("seed", seeds(15, 300))
+@pytest.mark.parametrize("seed", seeds(10, 300))
 def test_no_judge_objects_to_a_world_of_servers(seed: int) -> None:
     assert ServersWorld(seed).run() == []
 

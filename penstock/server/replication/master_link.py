@@ -319,6 +319,7 @@ class MasterLink:
             engine.conditions.loading = False
             engine.effects.unmute()
         self._replication.adopt(replication_id, offset)
+        self._synced, self._wrote_at = 0, (0, 0)  # they were offsets of another history
         self._report(f"Loaded {loading.keys} keys from the master.")
         return loading.stream_db
 
