@@ -166,7 +166,7 @@ BETWEEN: Final[tuple[Callable[["ServersWorld"], Awaitable[None]], ...]] = (parti
 
 
 class ServersWorld(World):
-    """A master and two replicas. Who is the master changes by watchers, by an administrator, or not at all."""
+    """A master and two replicas. The master changes by watchers, by an administrator, or not at all."""
 
     answer_s = 2 * QUIET_S
 

@@ -58,7 +58,7 @@ def _take_over(ctx: Context, asked_id: bytes) -> None:
         raise ReplyError(b"ERR PSYNC FAILOVER can't be sent to a master.")
     if asked_id != replication.id.encode():
         raise ReplyError(b"ERR PSYNC FAILOVER replid must match my replid.")
-    log = ctx.server.persistence.log
+    log = ctx.persistence.log
     if log is not None and log.lacks_base:
         raise ReplyError(b"NOMASTERLINK Can't take over while the copy of my master's data is not on the disk")
     replication.failover.report(f"{ctx.session.address} asks this replica to take over: it is a master now.")
