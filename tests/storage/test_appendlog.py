@@ -390,6 +390,31 @@ def test_only_a_fresh_base_ends_a_sync_that_failed(disk: MemoryDisk, log: Append
     assert log.synced == log.appended == 3
 
 
+def test_a_sync_that_failed_is_known_to_the_next_process_until_there_is_a_base(
+    disk: MemoryDisk, log: AppendLog
+) -> None:
+    log.hold()
+    left = disk.restart()
+    after = started(left)
+    was_held = after.writes_held
+    after.begin_rewrite()
+    write_base(after, b"base ")
+    after.finish_rewrite(after.directory.temporary_base(1))
+    last = started(left.restart())
+
+    assert was_held
+    assert not last.writes_held
+
+
+def test_a_start_whose_sync_fails_is_known_to_the_next_one(disk: MemoryDisk, log: AppendLog) -> None:
+    after = disk.restart()
+    after.failures["sync"] = [errno.EIO]
+    with pytest.raises(OSError, match="Input/output error"):
+        started(after)
+
+    assert started(after.restart()).writes_held
+
+
 def test_held_units_outlive_a_rewrite_that_fails(disk: MemoryDisk, log: AppendLog) -> None:
     log.hold()
     log.append(b"one ")

@@ -7,23 +7,52 @@ from collections.abc import Callable
 
 from penstock.storage.aof.disk import File
 
+PAGE = 4096  # bytes
 OUT_OF_MEMORY = -1  # among a disk's `failures`: not the disk's, but the process's
+
+
+def _pages(start: int, end: int) -> range:
+    """The pages that have the bytes from start to end."""
+    return range(start // PAGE, (max(start, end - 1)) // PAGE + 1) if start < end else range(0)
 
 
 class MemoryNode:
     """A file's bytes: as programs see them, and as they are after a loss of power.
 
     `changes` are the writes (offset, bytes) and truncations (size, None) since the last sync that worked. `taken` is
-    what the file takes of the disk: its bytes, and the room that is reserved behind them.
+    what the file takes of the disk: its bytes, and the room that is reserved behind them. `dropped` are the places
+    (start, end) of bytes whose sync failed: as Linux does, their pages count as clean from there on, so that no later
+    sync writes them, but of a page that is written to again.
     """
 
-    __slots__ = ("changes", "safe", "seen", "taken")
+    __slots__ = ("changes", "dropped", "safe", "seen", "taken")
 
     def __init__(self) -> None:
         self.seen = bytearray()
         self.taken = 0
         self.safe = b""
         self.changes: list[tuple[int, bytes | None]] = []
+        self.dropped: list[tuple[int, int]] = []
+
+    def drop_changes(self) -> None:
+        """A sync failed."""
+        self.dropped += [(at, at + len(chunk)) for at, chunk in self.changes if chunk is not None]
+        self.changes.clear()
+
+    def keep_changes(self) -> None:
+        """A sync worked."""
+        written = {page for at, chunk in self.changes if chunk for page in _pages(at, at + len(chunk))}
+        before, safe = self.safe, bytearray(self.seen)
+        left = []
+        for start, end in self.dropped:
+            for page in _pages(start, min(end, len(safe))):
+                if page not in written:
+                    first, last = max(start, page * PAGE), min(end, (page + 1) * PAGE, len(safe))
+                    safe[first:last] = before[first:last].ljust(last - first, b"\0")
+                    left.append((first, last))
+        self.dropped = left
+        self.safe = bytes(safe)
+        self.changes.clear()
 
     def after_power_loss(self, chance: random.Random | None) -> bytes:
         """What a restart finds: the safe bytes, and of the rest whatever chance wrote out, in any order."""
@@ -62,11 +91,9 @@ class MemoryFile:
         try:
             self.disk.call("sync")
         except OSError:
-            # As Linux does: the pages count as clean from here on, so no later sync will write them.
-            self.node.changes.clear()
+            self.node.drop_changes()
             raise
-        self.node.safe = bytes(self.node.seen)
-        self.node.changes.clear()
+        self.node.keep_changes()
 
     def truncate(self, size: int) -> None:
         self.disk.call("truncate")

@@ -99,14 +99,14 @@ class Producer(Actor):
 
     _made = 0
 
-    def _named(self) -> Write:
+    def named(self) -> Write:
         self._made += 1
         return self.begin(b"%d.%d" % (self.number, self._made), self.journal.added)
 
     async def step(self) -> None:
         kind = self.chance.random()
         count = 1 if kind < 0.5 else self.chance.choice((2, 5, 30))
-        writes = [self._named() for _ in range(count)]
+        writes = [self.named() for _ in range(count)]
         requests = [(b"XADD", STREAM, b"*", b"job", write.name) for write in writes]
         if kind < 0.85:
             await self.all_of(requests, writes)

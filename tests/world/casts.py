@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from tests.world import blocking, groups, registers, rights
+from tests.world import blocking, groups, registers, rights, syncs
 from tests.world import faults as failing
 from tests.world.actors import Actor, Administrator, Counter, Popper, Producer, Pusher, Wanderer, Worker
 from tests.world.client import Client
@@ -108,4 +108,8 @@ SAVES: Final = Cast(
     "saves", (registers.Setter, registers.Setter, registers.Flusher, Producer, Worker, Pusher, Popper, Wanderer), 2,
     (registers.Setter, registers.Saver), directives=registers.save_points, judges=(registers.judge,),
 )  # fmt: skip
-ALL: Final = {cast.name: cast for cast in (QUEUES, GROUPS, WAITING, RIGHTS, SWITCHES, SAVES)}
+SYNCS: Final = Cast(
+    "syncs", (syncs.Packer, Counter, Pusher, Administrator), 1, (syncs.Packer,),
+    (syncs.failing_syncs, syncs.failing_syncs, failing.power_losses, failing.kills, failing.dying_children),
+)  # fmt: skip
+ALL: Final = {cast.name: cast for cast in (QUEUES, GROUPS, WAITING, RIGHTS, SWITCHES, SAVES, SYNCS)}

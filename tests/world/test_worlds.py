@@ -14,6 +14,10 @@ FOUND = {
     226: "a reader that blocked right after a jump of the clock waited as long as the jump",
     648: "a log whose files could not be read at the start stayed locked",
 }
+FOUND_OF_CASTS = {
+    (casts.SYNCS, 26): "what a sync had failed to write was trusted after a kill: the log had a hole, and did not load",
+    (casts.SYNCS, 96): "what was confirmed after such a hole was cut off",
+}
 
 
 @pytest.mark.parametrize("seed", seeds(60, 600))
@@ -32,6 +36,11 @@ def test_no_judge_objects_to_a_world_of_another_cast(cast: casts.Cast, seed: int
 @pytest.mark.parametrize("seed", FOUND, ids=[str(seed) for seed in FOUND])
 def test_no_judge_objects_to_a_world_in_which_something_was_found(seed: int) -> None:
     assert World(seed).run() == []
+
+
+@pytest.mark.parametrize(("cast", "seed"), FOUND_OF_CASTS, ids=[f"{cast.name} {seed}" for cast, seed in FOUND_OF_CASTS])
+def test_no_judge_objects_to_a_world_of_a_cast_in_which_something_was_found(cast: casts.Cast, seed: int) -> None:
+    assert World(seed, cast).run() == []
 
 
 def test_a_world_happens_again_by_its_number() -> None:

@@ -127,6 +127,8 @@ class AofWriter:
                 log.close()
             raise UsageError(sentence_of(failure)) from None
         self._use(log)
+        if log.writes_held:
+            self.fail("a sync failed before this start")
         self.engine.conditions.loading = False
         if not self.settings.yes("appendonly"):  # CONFIG SET, meanwhile
             self._give_up_log()

@@ -151,6 +151,7 @@ class AppendLog:
 
         What was loaded is synced: an earlier process may have been killed before it did that. Without it, what clients
         read now could be lost with the machine's power, and a rewrite would leave a file that is torn amid the log.
+        Where a sync failed before, no sync does that: the log is held until there is a new base.
         """
         directory = self.directory
         disk = directory.disk
@@ -160,7 +161,7 @@ class AppendLog:
             directory.create(manifest.base).close()
         if manifest.increments:
             self.file = disk.append_to(directory.path_of(manifest.increments[-1]))
-            self.file.sync()
+            self._sync_loaded(self.file)
             disk.sync_directory(directory.path)
         else:
             manifest.increments.append(directory.next_increment())
@@ -171,14 +172,22 @@ class AppendLog:
         self._earlier_size = sum(sizes[:-1])
         self.base_size = 0 if manifest.base is None else disk.size(directory.path_of(manifest.base))
         self.grown_from = self.total_size
-        self.writes_held = self.lacks_base = False
+        self.writes_held = directory.is_distrusted
+        self.lacks_base = False
+
+    def _sync_loaded(self, file: File) -> None:
+        try:
+            file.sync()
+        except OSError:
+            self.directory.distrust()
+            raise
 
     def cut(self, path: str, size: int) -> None:
         """Cut the last file back to its whole units and sync; to be called before `start`. OSError if that fails."""
         file = self.directory.disk.append_to(path)
         try:
             file.truncate(size)
-            file.sync()
+            self._sync_loaded(file)
         finally:
             file.close()
 
@@ -342,6 +351,7 @@ class AppendLog:
         known which manifest a restart would find.
         """
         self.writes_held = True
+        self.directory.distrust()
 
     def begin_anew(self) -> None:
         """Hold the log: all data are others now, and only a new base will have them."""
@@ -424,6 +434,7 @@ class AppendLog:
         if swap.fresh is not None:
             self._move_on(swap.fresh)
             self._end_hold()
+            self.directory.trust()
         self._earlier_size = 0
         self.base_size = swap.base_size
         self.grown_from = self.total_size

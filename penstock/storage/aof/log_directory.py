@@ -8,6 +8,7 @@ one, and the directory is synced.
 import errno
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Final
 
 from penstock.errors import UsageError
@@ -232,6 +233,32 @@ class LogDirectory:
             manifest = self.manifest.copy()
             manifest.history = []
             self.save(manifest)
+
+    # -- a sync that failed -----------------------------------------------------------------------------------------
+
+    @property
+    def is_distrusted(self) -> bool:
+        """Whether a sync of its files failed, and no new base was put in force since then."""
+        return self.disk.exists(self._mark)
+
+    def distrust(self) -> None:
+        """Leave a file that says so to a server that starts while the system still has the bytes in memory.
+
+        The system may count them as written (Linux does), so a later sync that works does not write them. Not synced:
+        with the machine's power the bytes are gone, too. Nothing is done where no file can be made.
+        """
+        with suppress(OSError):
+            self.disk.create(self._mark).close()
+
+    def trust(self) -> None:
+        """A new base is in force, and new files. If the mark stays, the next start writes one base too many."""
+        if self.is_distrusted:
+            with suppress(OSError):
+                self.disk.remove(self._mark)
+
+    @property
+    def _mark(self) -> str:
+        return f"{self.path}/{self.name}.sync-failed"
 
     def close(self) -> None:
         """Unlock the directory."""
