@@ -88,17 +88,17 @@ GROUPS: Final = Cast(
     "groups",
     (groups.Feeder, groups.LeaseWorker, groups.LeaseWorker, groups.LeaseWorker, Administrator, Wanderer),
     1, (groups.PolicyKeeper, groups.Feeder, groups.LeaseWorker),
-    judges=(groups.judge,),
+    faults=failing.WITH_HALF_CLOSES, judges=(groups.judge,),
 )  # fmt: skip
 WAITING: Final = Cast(
     "waiting",
     (blocking.Giver, blocking.Waiter, blocking.Waiter, blocking.Waiter, blocking.Follower, Administrator),
     1, (blocking.Giver, blocking.Waiter, blocking.Waiter, blocking.Follower),
-    judges=(blocking.judge,),
+    faults=failing.WITH_HALF_CLOSES, judges=(blocking.judge,),
 )  # fmt: skip
 RIGHTS: Final = Cast(
     "rights", (rights.Intruder, rights.Intruder, Administrator, Producer), 0, (rights.Owner, rights.Intruder),
-    judges=(rights.judge,),
+    faults=failing.WITH_HALF_CLOSES, judges=(rights.judge,),
 )  # fmt: skip
 SWITCHES: Final = Cast(
     "switches", (registers.Setter, registers.Setter, registers.Flusher, Administrator, Producer, Pusher, Popper), 2,

@@ -27,6 +27,7 @@ class Client(ClientEnd):
         self.machine = machine
         self._reader = hiredis.Reader(notEnoughData=UNFINISHED)
         self._waiting: deque[asyncio.Future[Any]] = deque()
+        self._has_ended = False  # it sends no more on this connection
 
     async def open(self) -> None:
         """Connect; again until there is a server."""
@@ -35,13 +36,14 @@ class Client(ClientEnd):
                 self._reader = hiredis.Reader(notEnoughData=UNFINISHED)
                 self.connected = None
                 self.connected = await self._network.connect(lambda: self.machine.process, self)
-                self.is_open = True
+                self.is_open, self._has_ended = True, False
             except ConnectionRefusedError:
                 await asyncio.sleep(RETRY_S)
 
     def send(self, *requests: tuple[bytes, ...]) -> "list[asyncio.Future[Any]]":
         """Send requests at once; their replies. Lost where there is no connection."""
-        if not self.is_open or self.connected is None:
+        if not self.is_open or self.connected is None or self._has_ended:
+            self.reset()
             raise Lost
         replies: list[asyncio.Future[Any]] = [self._network.loop.create_future() for _ in requests]
         self._waiting.extend(replies)
@@ -67,6 +69,12 @@ class Client(ClientEnd):
             if not reply.done():
                 reply.set_exception(Lost())
                 reply.exception()  # asyncio need not say that nothing took it
+
+    def half_close(self) -> None:
+        """Send no more, and wait for the replies to what was sent."""
+        if self.is_open and self.connected is not None:
+            self._has_ended = True
+            self.connected.half_close()
 
     def reset(self) -> None:
         """The client's machine or process is gone."""

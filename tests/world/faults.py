@@ -63,6 +63,11 @@ async def resets(world: "World") -> None:
     client.reset()
 
 
+async def half_closes(world: "World") -> None:
+    """A client ends its half of a connection, at times with a request in flight or blocked."""
+    world.chance.choice(world.actors).client.half_close()
+
+
 async def slow_readers(world: "World") -> None:
     """A client reads nothing for a while."""
     connected = world.chance.choice(world.actors).client.connected
@@ -85,3 +90,4 @@ async def dying_children(world: "World") -> None:
 ALL: Final[tuple[Fault, ...]] = (
     kills, power_losses, deaths_at_calls, full_disks, disk_errors, resets, slow_readers, clock_jumps, dying_children,
 )  # fmt: skip
+WITH_HALF_CLOSES: Final = (*ALL, half_closes, half_closes)

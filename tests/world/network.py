@@ -112,6 +112,12 @@ class ServerTransport:
         if self._sockets is not None:
             self._sockets[1].close()
 
+    def peer_is_half_gone(self) -> None:
+        """The system has learned that it sends no more."""
+        self.get_extra_info("socket")
+        assert self._sockets is not None, "it was just made"
+        self._sockets[1].shutdown(socket.SHUT_WR)
+
     def forget(self) -> None:
         """Close the descriptors."""
         if self._sockets is not None:
@@ -171,6 +177,15 @@ class Connected:
         """The client is gone: the server's system hears of it, and its loop after that."""
         self.client.is_open = False
         self.loop.call_later(self.network.latency_s(), self.requests.come, self._learn)
+
+    def half_close(self) -> None:
+        """The client sends no more, and reads on."""
+        self.requests.end(self._input_ends)
+
+    def _input_ends(self) -> None:
+        if not self.transport.is_ended and not self.is_known_to_be_gone and self.protocol is not None:
+            self.transport.peer_is_half_gone()
+            self.process.guard(self.protocol.eof_received)
 
     def _learn(self) -> None:
         self.is_known_to_be_gone = True
