@@ -163,6 +163,11 @@ KEYS: Final[dict[str, tuple[Callable[[int, int], Requests], tuple[int, ...]]]] =
 }
 
 
+def requests_of_keys(requests_for: Callable[[int, int], Requests], size: int, keys: int) -> Iterator[Request]:
+    for number in range(keys):
+        yield from requests_for(number, size)
+
+
 def things(count: int) -> Iterator[tuple[str, Iterator[Request], int]]:
     """What is held, the requests that make it, and how many of it they make: for a part with so many entries."""
     for name, entries in ENTRIES.items():
@@ -170,8 +175,7 @@ def things(count: int) -> Iterator[tuple[str, Iterator[Request], int]]:
     for name, (requests_for, sizes) in KEYS.items():
         for size in sizes:
             keys = min(max(count // size, 1), MOST_KEYS)
-            requests = (request for number in range(keys) for request in requests_for(number, size))
-            yield name.format(f"{size:,}"), requests, keys
+            yield name.format(f"{size:,}"), requests_of_keys(requests_for, size, keys), keys
 
 
 IDLE: Final = "idle connection"
