@@ -7,6 +7,7 @@ This module does not read a clock and sends no notifications; `engine/context.py
 
 from typing import Final, TypeAlias
 
+from penstock.storage.blessings import Blessings
 from penstock.storage.deadlines import NEVER, Deadlines
 from penstock.storage.key_table import KeyTable
 from penstock.storage.streams.stream import Stream
@@ -53,18 +54,19 @@ def text_of(value: Value | None) -> bytes | None:
 class Database:
     """One numbered set of keys.
 
-    Invariants: every key of `expires` is a key of `values`; `expires` are the times of `expiries`; `parts_due` has the
-    hashes and sets with parts that have a time of expiry, and the earliest of these times for each; `policies_due` has
-    the streams with policies, and when a tick must look at each (NEVER, too); `streams` has the keys of `values` that
-    are streams; `order`, if there is one, has every key of `values`.
+    Invariants: every key of `expires` and of `blessed` is a key of `values`; `expires` are the times of `expiries`;
+    `parts_due` has the hashes and sets with parts that have a time of expiry, and the earliest of these times for each;
+    `policies_due` has the streams with policies, and when a tick must look at each (NEVER, too); `streams` has the keys
+    of `values` that are streams; `order`, if there is one, has every key of `values`.
 
     In the costs, n is the number of keys.
     """
 
-    __slots__ = ("expires", "expiries", "order", "parts_due", "policies_due", "streams", "values")
+    __slots__ = ("blessed", "expires", "expiries", "order", "parts_due", "policies_due", "streams", "values")
 
     def __init__(self) -> None:
         self.values = KeyTable()
+        self.blessed = Blessings()
         self.expiries = Deadlines()
         self.expires = self.expiries.times  # unix time in ms
         self.parts_due = Deadlines()
@@ -143,6 +145,8 @@ class Database:
                 self.policies_due.drop(key)
             if self.streams:
                 self.streams.pop(key, None)
+        if self.blessed.keys:
+            self.blessed.drop(key)
         if self.order is not None:
             self.order.remove(key)
 
@@ -172,6 +176,7 @@ class Database:
     def clear(self) -> None:
         """Remove all keys. O(1): freeing the old table is the work of its last owner."""
         self.values = KeyTable()  # a new one: the caller frees the old one, which may be large, lazily
+        self.blessed = Blessings()
         self.expiries = Deadlines()
         self.expires = self.expiries.times
         self.parts_due = Deadlines()
@@ -185,6 +190,8 @@ class Database:
         assert self.expires.keys() <= set(self.values), "an expiry without a key"
         assert self.expires is self.expiries.times
         self.expiries.check()
+        self.blessed.check()
+        assert self.blessed.keys.keys() <= set(self.values), "a blessing without a key"
         due = {key: value.first_due_ms() for key, value in self.values.items() if isinstance(value, Timed)}
         assert self.parts_due.times == {key: when_ms for key, when_ms in due.items() if when_ms != NEVER}
         self.parts_due.check()

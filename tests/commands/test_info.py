@@ -18,7 +18,7 @@ SINCE_8_8 = {
     "slowlog_commands_count", "slowlog_commands_time_ms_sum", "slowlog_commands_time_ms_max",
     "total_client_processing_events", "eventloop_cycles_with_clients_processing", "commands_per_parse_batch_sum",
     "commands_per_parse_batch_cnt", "commands_per_parse_batch_avg", "hash_templates", "hash_template_keys",
-    "used_memory_hash_templates", "backup_in_progress",
+    "blessed_keys", "used_memory_hash_templates", "backup_in_progress",
 }  # fmt: skip
 COUNTED = re.compile(r"cmdstat_|errorstat_|latency_percentiles|module$|db\d")
 

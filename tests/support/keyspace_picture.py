@@ -43,7 +43,7 @@ def keyspace(engine: Engine, view: View = ALL) -> dict[str, object]:
             if expires_ms is not None and expires_ms < view.now_ms:
                 continue
             shown = stream_picture(value, view, now_ms) if isinstance(value, Stream) else digests.of_value(value)
-            found[f"{number} {text(key)}"] = {"expires": expires_ms, "value": shown}
+            found[f"{number} {text(key)}"] = {"expires": expires_ms, "blessed": key in db.blessed, "value": shown}
     return found
 
 

@@ -128,6 +128,7 @@ def restore(ctx: Context, args: list[bytes]) -> bytes:
     if corrections:
         ctx.persistence.report(f"RESTORE: {correction(key, ctx.db_index, corrections)}.")
     when_ms = min(ttl_ms if options.absolute else ctx.now_ms + ttl_ms, MAX_INT64)
+    is_blessed = key in ctx.db.blessed
     if old is not None:
         ctx.remove(key)
         ctx.log(b"DEL", key)
@@ -142,6 +143,8 @@ def restore(ctx: Context, args: list[bytes]) -> bytes:
     if ctx.effects.log is not None:
         for line in rewrite.value_lines(key, value, ctx.settings, ctx.effects.compat, Progress()):
             ctx.effects.add_packed(ctx.db_index, line)
+    if is_blessed and ctx.db.blessed.add(key):
+        ctx.log_newer([b"BLESS", b"SET", key, b"NO-EVICT"])
     if ttl_ms:
         ctx.db.expire_at(key, when_ms)
         ctx.log(b"PEXPIREAT", key, b"%d" % when_ms)

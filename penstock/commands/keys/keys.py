@@ -163,7 +163,7 @@ def _rename(ctx: Context, key: bytes, value: Value, new_key: bytes, old: Value |
     """Move a value and its time of expiry to another key of the database; `old` is the value that it replaces."""
     ctx.touch(key)  # a client that tracks both names gets this one first (Redis 8.6.3)
     kept = under_other_key(value, key, new_key) if isinstance(value, bytes) else value
-    _create(ctx, new_key, kept, ctx.db.expires.get(key))
+    _create(ctx, new_key, kept, ctx.db.expires.get(key), key in ctx.db.blessed)
     ctx.remove(key)
     ctx.event("g", b"rename_from", key)
     ctx.event("g", b"rename_to", new_key)
@@ -195,11 +195,11 @@ def move(ctx: Context, args: list[bytes]) -> bytes:
     if value is None:
         return reply.ZERO
     targets.admit(ctx, key, value)
-    when_ms = ctx.db.expires.get(key)
+    when_ms, is_blessed = ctx.db.expires.get(key), key in ctx.db.blessed
     ctx.select(target)
     exists_there = ctx.value(key) is not None
     if not exists_there:
-        _create(ctx, key, value, when_ms)
+        _create(ctx, key, value, when_ms, is_blessed)
     ctx.select(home)
     if exists_there:
         return reply.ZERO
@@ -243,7 +243,7 @@ def copy(ctx: Context, args: list[bytes]) -> bytes:
     if value is None:
         return reply.ZERO
     targets.admit(ctx, destination, value)
-    when_ms = ctx.db.expires.get(source)
+    when_ms, is_blessed = ctx.db.expires.get(source), source in ctx.db.blessed
     ctx.select(target)
     old = ctx.value(destination)
     if old is not None and not replaces:
@@ -251,7 +251,7 @@ def copy(ctx: Context, args: list[bytes]) -> bytes:
         return reply.ZERO
     ctx.blocking.settle(home, source)
     copied = under_other_key(value, source, destination) if isinstance(value, bytes) else value.copy()
-    _create(ctx, destination, copied, when_ms)
+    _create(ctx, destination, copied, when_ms, is_blessed)
     ctx.event("g", b"copy_to", destination)
     if old is not None:
         notify_overwritten(ctx, destination, old, copied)
@@ -261,9 +261,13 @@ def copy(ctx: Context, args: list[bytes]) -> bytes:
     return reply.ONE
 
 
-def _create(ctx: Context, key: bytes, value: Value, when_ms: int | None) -> None:
-    """Create a key with a value and the time of expiry that the value had."""
+def _create(ctx: Context, key: bytes, value: Value, when_ms: int | None, is_blessed: bool) -> None:
+    """Create a key with a value, the time of expiry that the value had, and the protection of its key."""
     create(ctx, key, value)
+    if is_blessed:
+        ctx.db.blessed.add(key)
+    else:
+        ctx.db.blessed.drop(key)
     if when_ms is not None:
         ctx.db.expire_at(key, when_ms)
 

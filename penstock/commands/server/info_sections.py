@@ -368,6 +368,7 @@ def _times(ctx: Context) -> Text:
         f"commands_per_parse_batch_avg:{a_batch}\r\n"
         "hash_templates:0\r\n"
         "hash_template_keys:0\r\n"
+        f"blessed_keys:{sum([len(db.blessed) for db in ctx.keyspace.databases])}\r\n"
     )
 
 

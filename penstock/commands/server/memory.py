@@ -11,7 +11,7 @@ from penstock.commands.common.help import help_reply
 from penstock.engine import arguments, refusals
 from penstock.engine.context import Context
 from penstock.engine.memory import process_memory, redis_sizes
-from penstock.engine.memory.value_sizes import EXPIRY_OVERHEAD, dataset_bytes
+from penstock.engine.memory.value_sizes import EXPIRY_OVERHEAD, KEY_OVERHEAD, dataset_bytes
 from penstock.engine.table.command_table import command, container
 from penstock.protocol import reply
 
@@ -72,10 +72,13 @@ def memory_stats(ctx: Context, args: list[bytes]) -> bytes:
         (
             b"db.%d" % index,
             reply.fields(
-                [
-                    (b"overhead.hashtable.main", reply.integer(db.values.table_bytes())),
-                    (b"overhead.hashtable.expires", reply.integer(len(db.expires) * EXPIRY_OVERHEAD)),
-                ],
+                ctx.shown(
+                    [
+                        (b"overhead.hashtable.main", reply.integer(db.values.table_bytes())),
+                        (b"overhead.hashtable.expires", reply.integer(len(db.expires) * EXPIRY_OVERHEAD)),
+                        (b"overhead.hashtable.blessed", reply.integer(len(db.blessed) * KEY_OVERHEAD)),
+                    ]
+                ),
                 ctx.resp3,
             ),
         )

@@ -64,6 +64,8 @@ def _lines(
                 yield from policy_lines.base_lines(key, value, now_ms)
             if when_ms is not None:
                 yield pack((b"PEXPIREAT", key, b"%d" % when_ms))
+            if key in db.blessed:
+                yield rewrite_values.blessing_line(key, written_in.has_8_12)
 
 
 def value_lines(

@@ -56,6 +56,11 @@ def member_time_lines(key: bytes, value: Set, is_known: bool) -> Iterator[bytes]
         yield newer([b"SPEXPIREAT", key, b"%d" % when_ms, b"MEMBERS", b"1", member], is_known)
 
 
+def blessing_line(key: bytes, is_known: bool) -> bytes:
+    """The request that protects a key from eviction; is_known: to a Redis that loads it."""
+    return newer([b"BLESS", b"SET", key, b"NO-EVICT"], is_known)
+
+
 def _of_array(key: bytes, value: Array) -> Iterator[bytes]:
     """The items, and where the next is inserted. A Redis before 8.8 knows none of it."""
     for start in range(0, len(value), ITEMS_A_LINE):

@@ -71,7 +71,7 @@ class Evictor:
         while self._pool:
             _, db_index, key = self._pool.pop()
             db = self._server.keyspace.databases[db_index]
-            if key in (db.values if of_all == "allkeys" else db.expires):
+            if key in (db.values if of_all == "allkeys" else db.expires) and key not in db.blessed:
                 return db_index, key
         return None
 
@@ -84,10 +84,17 @@ class Evictor:
         return uses.idle_ms(db_index, key, now_ms)
 
     def _soonest(self) -> tuple[int, bytes] | None:
-        """The key that expires first; nothing is left to chance here."""
-        heads = [
-            (*db.expiries.soonest(), index) for index, db in enumerate(self._server.keyspace.databases) if db.expires
-        ]
+        """The key that expires first; nothing is left to chance here. O(1), O(blessed keys) where some are."""
+        heads: list[tuple[float, bytes, int]] = []
+        for index, db in enumerate(self._server.keyspace.databases):
+            if not db.expires:
+                continue
+            if not db.blessed.keys:
+                heads.append((*db.expiries.soonest(), index))
+                continue
+            first = next(((when_ms, key) for when_ms, key in db.expiries.order if key not in db.blessed), None)
+            if first is not None:
+                heads.append((*first, index))
         if not heads:
             return None
         _, key, db_index = min(heads)
@@ -99,17 +106,30 @@ class Evictor:
             self._turn = (self._turn + 1) % len(databases)
             db = databases[self._turn]
             if db.values if of_all else db.expires:
-                return self._turn, self._any_of(db, of_all, now_ms)
+                found = _unblessed(db, of_all, [self._any_of(db, of_all, now_ms)])
+                if found:
+                    return self._turn, found[0]
         return None
 
     def _sampled(self, db: Database, of_all: bool, now_ms: int) -> list[bytes]:
         count = len(db.values) if of_all else len(db.expires)
         most = self._server.settings.number("maxmemory-samples")
         if count <= most:
-            return list(db.values if of_all else db.expires)
-        return [self._any_of(db, of_all, now_ms) for _ in range(most)]
+            return _unblessed(db, of_all, list(db.values if of_all else db.expires))
+        return _unblessed(db, of_all, [self._any_of(db, of_all, now_ms) for _ in range(most)])
 
     def _any_of(self, db: Database, of_all: bool, now_ms: int) -> bytes:
         if of_all:
             return db.in_order(now_ms).any_of(self._server.chance)
         return db.expiries.any_of(self._server.chance)
+
+
+def _unblessed(db: Database, of_all: bool, drawn: list[bytes]) -> list[bytes]:
+    """Those of some keys that may go; if none of them, another one, where there is one. O(keys) then."""
+    if not db.blessed.keys:
+        return drawn
+    found = [key for key in drawn if key not in db.blessed]
+    if found:
+        return found
+    other = next((key for key in (db.values if of_all else db.expires) if key not in db.blessed), None)
+    return [] if other is None else [other]

@@ -17,7 +17,7 @@ def of_keyspace(keyspace: Keyspace) -> bytes:
     """The requests that add it to what the file has; empty if there is none. O(keys that have such things)."""
     parts: list[bytes] = []
     for index, db in enumerate(keyspace.databases):
-        lines: list[bytes] = []
+        lines = [rewrite_values.blessing_line(key, is_known=True) for key in db.blessed]
         for key in db.parts_due.times:
             value = db.values[key]
             if isinstance(value, Set):

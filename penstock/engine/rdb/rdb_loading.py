@@ -118,6 +118,8 @@ class RdbLoading:
         db.put(key, value)
         if reader.expires_ms != rdb_reader.NOT_GIVEN:
             db.expire_at(key, reader.expires_ms)
+        if reader.is_blessed:
+            db.blessed.add(key)
         self.keys += 1
 
     def _run_requests(self, text: bytes) -> None:

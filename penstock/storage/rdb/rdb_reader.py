@@ -23,14 +23,15 @@ END: Final = 5
 class RdbReader:
     """One reading. `step` until it answers END; what it met stands in the fields until the next step.
 
-    expires_ms: the key's time of expiry in unix ms, or NOT_GIVEN. left_out: names of modules with data that was passed.
+    expires_ms: the key's time of expiry in unix ms, or NOT_GIVEN. is_blessed: the key is never evicted.
+    left_out: names of modules with data that was passed.
     corrections: what was wrong in the key's value, and was put right; `corrected` has the sentence.
     BadRdb says what is wrong, in which key, at which byte. Cost: O(size of the file), one step a key, or a node.
     """
 
     __slots__ = (
-        "_defaults", "_expires_ms", "_stream", "_templates", "aux", "corrections", "db_index", "expires_ms",
-        "is_valkey", "key", "left_out", "library", "source", "value", "verifies", "version",
+        "_defaults", "_expires_ms", "_is_blessed", "_stream", "_templates", "aux", "corrections", "db_index",
+        "expires_ms", "is_blessed", "is_valkey", "key", "left_out", "library", "source", "value", "verifies", "version",
     )  # fmt: skip
 
     def __init__(self, source: FileSource, defaults: StreamDefaults, verifies: bool) -> None:
@@ -41,6 +42,7 @@ class RdbReader:
         self._stream: StreamReader | None = None
         self._templates: dict[int, list[bytes]] = {}
         self._expires_ms = NOT_GIVEN  # of the key that is to come
+        self._is_blessed = False  # the same
         self.version = 0
         self.is_valkey = False
         self.aux: dict[bytes, bytes] = {}
@@ -50,6 +52,7 @@ class RdbReader:
         self.key = b""
         self.value: Value = b""
         self.expires_ms = NOT_GIVEN
+        self.is_blessed = False
         self.library = b""
 
     def begin(self) -> None:
@@ -73,7 +76,7 @@ class RdbReader:
             if self._stream is not None:
                 return self._read_on(self._stream)
             kind = self.source.byte()
-            if kind <= rdb_format.HASH_TEMPLATE - 1:
+            if kind < rdb_format.LOWEST_OPCODE:
                 return self._read_key(kind)
             return self._opcode(kind)
         except EmptyValue:
@@ -86,6 +89,7 @@ class RdbReader:
     def _read_key(self, kind: int) -> int:
         self.key = self.source.string()
         self.expires_ms, self._expires_ms = self._expires_ms, NOT_GIVEN
+        self.is_blessed, self._is_blessed = self._is_blessed, False
         stream: StreamReader | None = None
         try:
             if kind in rdb_format.STREAMS:
@@ -178,6 +182,8 @@ class RdbReader:
                 source.length()
         elif kind == rdb_format.KEY_META and not self.is_valkey:
             self.left_out += [f"class {name}" for name in value_reader.skip_key_meta(source)]
+        elif kind == rdb_format.KEY_NO_EVICT and not self.is_valkey:
+            self._is_blessed = True
         elif kind == rdb_format.HASH_TEMPLATE and not self.is_valkey:
             self._templates[source.length()] = strings(source)
         elif kind == rdb_format.FUNCTION_PRE_GA:
