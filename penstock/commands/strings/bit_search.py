@@ -18,7 +18,7 @@ NOT_FOUND: Final = -1
 PART_BYTES: Final = 65536  # of a string, looked at as one number: more would take memory as large as the string
 
 
-def _in_bits(word: bytes) -> bool:
+def is_unit_bit(word: bytes) -> bool:
     """Whether a word is BIT, not BYTE."""
     unit = word.upper()
     if unit not in (b"BIT", b"BYTE"):
@@ -35,15 +35,23 @@ def _bits_of(value: bytes | bytearray, first: int, last: int, fill: int) -> byte
     return bytes(part)
 
 
-def _parts(value: bytes | bytearray, first: int, last: int, fill: int) -> Iterator[bytes]:
+def bits_from(value: bytes | bytearray, first: int, last: int, fill: int) -> Iterator[bytes]:
     """The same in parts of at most PART_BYTES."""
     for start in range(first >> 3, (last >> 3) + 1, PART_BYTES):
         yield _bits_of(value, max(first, start * 8), min(last, (start + PART_BYTES) * 8 - 1), fill)
 
 
-def _count(value: bytes | bytearray, first: int, last: int) -> int:
+def count_bits(value: bytes | bytearray, first: int, last: int) -> int:
     """How many bits from `first` to `last` are set."""
-    return sum([int.from_bytes(part).bit_count() for part in _parts(value, first, last, 0)])
+    return sum([int.from_bytes(part).bit_count() for part in bits_from(value, first, last, 0)])
+
+
+def range_of(value: bytes | bytearray, start: int, end: int, in_bits: bool) -> tuple[int, int]:
+    """The first and the last bit of a range, whose ends may count from the end; empty where the last comes first."""
+    if end < start and start < 0 and end < 0:
+        return 0, -1
+    first, last = clamped(start, end, len(value) * 8 if in_bits else len(value))
+    return (first, last) if in_bits or last < first else (first * 8, last * 8 + 7)
 
 
 @command(
@@ -60,18 +68,16 @@ def _count(value: bytes | bytearray, first: int, last: int) -> int:
 def bitcount(ctx: Context, args: list[bytes]) -> bytes:
     if len(args) == 2:
         whole = read_part(ctx, args[1]) or b""
-        return reply.integer(_count(whole, 0, len(whole) * 8 - 1))
+        return reply.integer(count_bits(whole, 0, len(whole) * 8 - 1))
     if len(args) not in (4, 5):
         raise refusals.syntax()
     start, end = arguments.integer(args[2]), arguments.integer(args[3])
-    in_bits = len(args) == 5 and _in_bits(args[4])
+    in_bits = len(args) == 5 and is_unit_bit(args[4])
     value = read_part(ctx, args[1])
-    if value is None or (end < start and start < 0 and end < 0):
+    if value is None:
         return reply.ZERO
-    first, last = clamped(start, end, len(value) * 8 if in_bits else len(value))
-    if last < first:
-        return reply.ZERO
-    return reply.integer(_count(value, first, last) if in_bits else _count(value, first * 8, last * 8 + 7))
+    first, last = range_of(value, start, end, in_bits)
+    return reply.integer(count_bits(value, first, last) if first <= last else 0)
 
 
 @command(
@@ -93,7 +99,7 @@ def bitpos(ctx: Context, args: list[bytes]) -> bytes:
     if len(args) > 6:
         raise refusals.syntax()
     start = arguments.integer(args[3]) if len(args) > 3 else 0
-    in_bits = len(args) > 5 and _in_bits(args[5])
+    in_bits = len(args) > 5 and is_unit_bit(args[5])
     end = arguments.integer(args[4]) if len(args) > 4 else None
     value = read_part(ctx, args[1])
     if value is None:
@@ -115,7 +121,7 @@ def _first(value: bytes | bytearray, bit: int, first: int, last: int) -> int:
     other = b"\0" if bit else b"\xff"
     blank = other * min(PART_BYTES, (last >> 3) - (first >> 3) + 1)
     start = first >> 3
-    for part in _parts(value, first, last, other[0]):
+    for part in bits_from(value, first, last, other[0]):
         rest = b"" if part == blank else part.lstrip(other)
         if rest:
             found = rest[0] if bit else rest[0] ^ 0xFF
