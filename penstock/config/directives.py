@@ -105,6 +105,7 @@ USED: Final = (
     Directive("tls-protocols", "", Text(), "TLS versions; empty for 1.2 and 1.3."),
     Directive("tls-ciphers", "", Text(), "Ciphers of TLS 1.2, in OpenSSL's notation."),
     Directive("tls-ciphersuites", "", Text(), "Ciphers of TLS 1.3 (Python 3.15 or newer)."),
+    Directive("tls-groups", "", Text(), "Groups for the exchange of keys; more than one: Python 3.15 or newer."),
     Directive("tls-prefer-server-ciphers", "no", YesNo(), "Prefer the server's order of ciphers."),
     Directive("tls-session-caching", "yes", YesNo(), "Let clients continue TLS sessions."),
     # Access

@@ -27,9 +27,9 @@ ALL_PORTS: Final = ("port", "tls-port", "metrics-port", "console-port")
 BAD_PORT: Final = "Unable to listen on this port. Check server logs."
 TLS_DIRECTIVES: Final = (
     "tls-cert-file", "tls-key-file", "tls-key-file-pass", "tls-ca-cert-file", "tls-ca-cert-dir", "tls-auth-clients",
-    "tls-protocols", "tls-ciphers", "tls-ciphersuites", "tls-prefer-server-ciphers", "tls-session-caching",
-    "tls-dh-params-file", "tls-client-cert-file", "tls-client-key-file", "tls-client-key-file-pass", "tls-replication",
-    "tls-cluster",
+    "tls-protocols", "tls-ciphers", "tls-ciphersuites", "tls-groups", "tls-prefer-server-ciphers",
+    "tls-session-caching", "tls-dh-params-file", "tls-client-cert-file", "tls-client-key-file",
+    "tls-client-key-file-pass", "tls-replication", "tls-cluster",
 )  # fmt: skip
 if sys.platform == "darwin":
     KEEPALIVE_IDLE: Final = socket.TCP_KEEPALIVE

@@ -329,6 +329,7 @@ def test_wrong_directives_are_refused_in_redis_s_words(papers: Papers) -> None:
         ],
         "Failed to configure CA certificate(s) file/directory: ": [*pair, "--tls-ca-cert-file", "/nowhere"],
         "Failed to configure ciphers: NOPE": [*trusting, "--tls-ciphers", "NOPE"],
+        "Failed to configure groups: NOPE": [*trusting, "--tls-groups", "NOPE"],
         "Failed to configure ciphersuites: NOPE": [*trusting, "--tls-ciphersuites", "NOPE"],
         "Invalid tls-protocols specified. Use a combination of 'TLSv1', ": [*trusting, "--tls-protocols", "SSLv3"],
     }  # fmt: skip
@@ -336,6 +337,31 @@ def test_wrong_directives_are_refused_in_redis_s_words(papers: Papers) -> None:
     said = {complaint: refusal_of(flags) for complaint, flags in expected.items()}
 
     assert {complaint: text for complaint, text in said.items() if not text.startswith(complaint)} == {}
+
+
+def test_a_handshake_needs_a_group_that_both_have(papers: Papers) -> None:
+    pair = ["--tls-cert-file", str(papers.server.certificate), "--tls-key-file", str(papers.server.key)]
+    theirs = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    theirs.check_hostname, theirs.verify_mode = False, ssl.CERT_NONE
+    theirs.set_ecdh_curve("secp384r1")
+
+    assert handshake_ends_well(theirs, [*pair, "--tls-auth-clients", "no", "--tls-groups", "secp384r1"])
+    assert not handshake_ends_well(theirs, [*pair, "--tls-auth-clients", "no", "--tls-groups", "prime256v1"])
+
+
+def handshake_ends_well(theirs: ssl.SSLContext, flags: list[str]) -> bool:
+    """A client's handshake with a server of this configuration, in memory."""
+    ours = tls_context.build(config_file.start(["--tls-port", "7000", *flags]))
+    to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
+    sides = [theirs.wrap_bio(to_client, to_server), ours.wrap_bio(to_server, to_client, server_side=True)]
+    for side in sides * 3:
+        try:
+            side.do_handshake()
+        except ssl.SSLWantReadError:
+            continue
+        except ssl.SSLError:
+            return False
+    return all(side.cipher() for side in sides)
 
 
 def test_directives_without_a_port_are_not_looked_at() -> None:

@@ -142,6 +142,9 @@ def _choose_ciphers(context: ssl.SSLContext, settings: Settings) -> None:
         raise TlsError(f"Failed to configure ciphers: {ciphers}") from None
     if suites:
         _choose_suites(context, suites)
+    groups = settings.text("tls-groups")
+    if groups:
+        _choose_groups(context, groups)
     if settings.yes("tls-prefer-server-ciphers"):
         context.options |= ssl.OP_CIPHER_SERVER_PREFERENCE
     else:
@@ -163,6 +166,15 @@ def _choose_suites(context: ssl.SSLContext, suites: str) -> None:
         choose(suites)
     except ssl.SSLError:
         raise TlsError(f"Failed to configure ciphersuites: {suites}") from None
+
+
+def _choose_groups(context: ssl.SSLContext, groups: str) -> None:
+    """The groups for the exchange of keys, parted by `:` as OpenSSL has them; Python before 3.15 takes one only."""
+    choose = getattr(context, "set_groups", context.set_ecdh_curve)
+    try:
+        choose(groups)
+    except (ssl.SSLError, ValueError):
+        raise TlsError(f"Failed to configure groups: {groups}") from None
 
 
 def _reason(problem: OSError) -> str:
