@@ -10,7 +10,7 @@ from penstock.engine.aof.rewrite import base_lines
 from tests.support.clock import NOW_MS
 from tests.support.dialogue import Dialogue
 from tests.support.engines import loaded_engine, make_engine, saved_engine, settings_with
-from tests.support.keyspace_picture import View, keyspace
+from tests.support.keyspace_picture import keyspace
 from tests.support.log import UnitLog
 from tests.support.seeds import seeds
 
@@ -83,7 +83,7 @@ def step(model: Model, chance: Random) -> tuple[str, object]:
     members = chance.choices(MEMBERS, k=chance.randint(1, 3))
     tail = f"MEMBERS {len(members)} {' '.join(members)}"
     kind = chance.randrange(6)
-    when_ms = model.now_ms + chance.choice([-5, 0, 10, 20, 500])
+    when_ms = model.now_ms + chance.choice([-5, 0, 10, 500, 9000])
     if kind == 0:
         condition = chance.choice(list(CONDITIONS))
         return f"SPEXPIREAT s {when_ms} {condition} {tail}", model.expire(when_ms, condition, members)
@@ -110,18 +110,19 @@ def test_sets_with_times_are_dicts_of_times_and_come_back(seed: int) -> None:
     chance, model, log, clock = Random(seed), Model(), UnitLog(), ManualClock(NOW_MS)
     settings = settings_with(aof_compat_version=chance.choice(["newest", "8.12", "8.6", "7.0"]))
     dialogue = Dialogue(make_engine(clock, log, settings))
-    for _ in range(60):
-        model.pass_time(chance.choice([0, 0, 0, 7, 11]))
-        clock.set_ms(model.now_ms)
-        if chance.random() < 0.5:
-            dialogue.engine.tick()
-        line, answer = step(model, chance)
-        assert dialogue(line) == answer, line
-        assert sorted(dialogue("SMEMBERS s")) == sorted(member.encode() for member in model.times)
-        dialogue.engine.keyspace.databases[0].check()
+    for _ in range(8):
+        for _ in range(8):
+            model.pass_time(chance.choice([0, 0, 0, 7, 11]))
+            clock.set_ms(model.now_ms)
+            if chance.random() < 0.5:
+                dialogue.engine.tick()
+            line, answer = step(model, chance)
+            assert dialogue(line) == answer, line
+            assert sorted(dialogue("SMEMBERS s")) == sorted(member.encode() for member in model.times)
+            dialogue.engine.keyspace.databases[0].check()
 
-    live = keyspace(dialogue.engine, View(now_ms=model.now_ms))
-    base = base_lines(dialogue.engine.keyspace, settings, model.now_ms)
-    assert keyspace(loaded_engine([log.text], model.now_ms)) == live
-    assert keyspace(loaded_engine(base, model.now_ms)) == live
-    assert keyspace(saved_engine(dialogue.engine, model.now_ms)) == live
+        live = keyspace(dialogue.engine)
+        assert keyspace(loaded_engine([log.text], model.now_ms)) == live
+        base = base_lines(dialogue.engine.keyspace, settings, model.now_ms)
+        assert keyspace(loaded_engine(base, model.now_ms)) == live
+        assert keyspace(saved_engine(dialogue.engine, model.now_ms)) == live
