@@ -85,6 +85,31 @@ def test_a_transaction_arrives_as_one(master: ServerProcess, client: Connection)
         assert ["PUBLISH", "c", "m"] in stream
 
 
+def test_what_no_snapshot_holds_follows_it_to_a_redis_8_12(master: ServerProcess, client: Connection) -> None:
+    client.ask("CONFIG", "SET", "rdb-compat-version", "8.12")
+    client.ask("SADDEX", "s", "PXAT", "4102444800000", "MEMBERS", "1", "m")
+    client.ask("BLESS", "SET", "s", "NO-EVICT")
+    with followed(master) as replica:
+        client.ask("SET", "k", "1")
+
+        assert replica.requests_until("SET", "k", "1")[-3:-1] == [
+            ["BLESS", "SET", "s", "NO-EVICT"],
+            ["SPEXPIREAT", "s", "4102444800000", "MEMBERS", "1", "m"],
+        ]
+
+
+def test_an_older_redis_is_sent_members_without_times(master: ServerProcess, client: Connection) -> None:
+    client.ask("CONFIG", "SET", "rdb-compat-version", "7.2")
+    with followed(master, "rdb-channel-repl") as replica:
+        client.ask("SADDEX", "s", "PX", "100", "MEMBERS", "1", "m")
+        client.ask("SET", "k", "1")
+
+        stream = replica.requests_until("SET", "k", "1")
+        assert ["SADD", "s", "m"] in stream
+        assert not [words for words in stream if words[0] in ("SADDEX", "SPEXPIREAT")]
+        assert ["SREM", "s", "m"] in replica.requests_until("SREM", "s", "m")
+
+
 def test_after_a_cut_link_only_what_is_missing_is_sent(master: ServerProcess, client: Connection) -> None:
     with followed(master, "psync2") as replica:
         client.ask("SET", "a", "1")

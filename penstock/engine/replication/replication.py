@@ -21,7 +21,7 @@ from penstock.engine.session import Session
 from penstock.engine.telemetry.identity import NO_ID, new_id
 from penstock.errors import ReplyError
 from penstock.protocol import private_lines, reply
-from penstock.protocol.log_reader import whole_requests
+from penstock.protocol.log_reader import next_request
 
 GETACK: Final = reply.bulks([b"REPLCONF", b"GETACK", b"*"])
 NO_OFFSET: Final = -1
@@ -64,11 +64,16 @@ class Stream:
 
 def _public(unit: bytes) -> bytes:
     """A unit of the log without private lines; empty, or the choice of a database, if nothing else is in it."""
-    requests = whole_requests(unit).requests
-    public = [words for words in requests if not words[0].startswith(b"PENSTOCK.")]
-    if all(words[0] in (b"MULTI", b"EXEC", b"SELECT") for words in public):
-        public = [words for words in public if words[0] == b"SELECT"]
-    return unit if len(public) == len(requests) else b"".join([reply.bulks(words) for words in public])
+    public: list[tuple[bytes, bytes]] = []  # the name of a command, and the line
+    at = 0
+    while at < len(unit):
+        words, end = next_request(unit, at)
+        if words and not unit.startswith(private_lines.BEGINNING, at):
+            public.append((words[0], unit[at:end]))
+        at = end
+    if all(name in (b"MULTI", b"EXEC", b"SELECT") for name, _ in public):
+        public = [one for one in public if one[0] == b"SELECT"]
+    return b"".join([line for _, line in public])
 
 
 class Replication:
