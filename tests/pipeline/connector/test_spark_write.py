@@ -120,6 +120,42 @@ def test_a_query_copies_a_stream_and_goes_on_where_it_was(spark, server, endpoin
     assert numbers(server) == sorted([*range(500), *range(300)])
 
 
+def test_a_server_that_lost_a_committed_batch_ends_the_query_before_it_writes(spark, server, endpoint, checkpoint):
+    fill(server, 20)
+    streamed(source(spark, endpoint), endpoint, checkpoint, stream="s")
+    server.delete("s", *server.keys("__spark:*"))
+    fill(server, 1)
+
+    with pytest.raises(PySparkException, match="knows none of this query's batches, and batch 0 was committed"):
+        streamed(source(spark, endpoint), endpoint, checkpoint, stream="s")
+    assert numbers(server) == []
+    streamed(source(spark, endpoint), endpoint, checkpoint, stream="s", failOnDataLoss="false")
+    assert numbers(server) == [0]
+
+
+def test_foreach_batch_writes_no_row_twice_where_the_job_names_its_batch(spark, server, endpoint, checkpoint):
+    failures = iter([True])
+
+    def copy(batch, number):
+        for stream in ("s", "t"):
+            saved(batch.selectExpr("fields['n'] AS n"), endpoint, stream=stream, txnAppId="copy", txnVersion=number)
+        if next(failures, False):
+            raise InterruptedError
+
+    def run():
+        query = source(spark, endpoint).writeStream.foreachBatch(copy).option("checkpointLocation", checkpoint)
+        to_its_end(lambda **trigger: query.trigger(**trigger).start())
+
+    fill(server, 50)
+    with pytest.raises(PySparkException, match="InterruptedError"):
+        run()
+    run()
+    fill(server, 10)
+    run()
+
+    assert numbers(server) == numbers(server, "t") == sorted([*range(50), *range(10)])
+
+
 @pytest.mark.parametrize("delivery", ["exactly-once", "idmp"])
 def test_a_query_killed_between_sink_and_commit_writes_no_row_twice(spark, server, endpoint, checkpoint, delivery):
     fill(server, 500)
