@@ -35,6 +35,7 @@ class Server:
         self.dialogue = Dialogue(make_engine())
         self.looks: list[tuple[int, int, int]] = []
         self.asks_for_task = False
+        self.on_look: Callable[[], None] = lambda: None  # a reply tells the query a stream's counters
         self._published: list[bytes] = []
 
     def ask(self, *words: str | int | bytes) -> Any:
@@ -53,7 +54,10 @@ class Server:
             if words[0] == b"PUBLISH":
                 self._published.append(words[2])
             replies.append(self._handle(words))
-            if words[:2] == [b"XINFO", b"STREAM"] and replies[-1][:1] != b"-" and not self.asks_for_task:
+            if words[:2] != [b"XINFO", b"STREAM"] or replies[-1][:1] == b"-":
+                continue
+            self.on_look()
+            if not self.asks_for_task:
                 self.looks.append(counters(parsed(replies[-1])[0]))
         return b"".join(replies)
 
@@ -109,10 +113,13 @@ class History:
         self.counted: dict[str, int] = {}
         self.has_others = False  # another consumer read in the query's group
         self.gives_ids_again = False  # producers that make ids of their own, in a stream that went back
-        self._ids: set[int] = set()
+        self.announced: set[int] = set()  # the entries that counters in a reply to the query have counted
+        self.deleted: set[int] = set()  # one by one
+        self.ids: dict[int, int] = {}  # number -> the entry's id
+        self._lineage: set[int] = set()  # what was added to the stream as it is: entries-added counts these
         self._number = 0
         self._clock = 1
-        self._kept: tuple[Any, dict[int, int]] = (None, {})
+        self._kept: tuple[Any, dict[int, int], set[int]] = (None, {}, set())
         self._chances: dict[Callable[[], str | None], float] = {
             self._nothing: 10,
             self._more: 8,
@@ -126,6 +133,7 @@ class History:
             self._keep: 2,
             self._fail_over: 1,
         }
+        self.server.on_look = self._announce
         self.on_loss = self.chance.choice([ENDS, CERTAIN, GOES_ON])
         self.start = "earliest" if shared else self.chance.choice(["earliest", "latest", "middle"])
 
@@ -139,11 +147,15 @@ class History:
             self._number += 1
             reply = self.server.ask("XADD", "s", f"{at}-0", "n", self._number)
             if isinstance(reply, bytes):
-                self.gives_ids_again |= at in self._ids
-                self._ids.add(at)
+                self.gives_ids_again |= at << 64 in self.ids.values()
+                self.ids[self._number] = at << 64
                 self.live[at << 64] = self._number
+                self._lineage.add(self._number)
                 self.wanted.add(self._number)
         self._clock = max(self._clock, at)
+
+    def _announce(self) -> None:
+        self.announced |= self._lineage
 
     def disturb(self) -> None:
         """Something happens, most often nothing that takes entries."""
@@ -176,7 +188,7 @@ class History:
         some = self.chance.sample(sorted(self.live), min(len(self.live), self.chance.choice([1, 1, 2, 5, 100])))
         for entry_id in some:
             self.server.ask("XDEL", "s", f"{entry_id >> 64}-0")
-            del self.live[entry_id]
+            self.deleted.add(self.live.pop(entry_id))
         return DELETE if some else None
 
     def _acknowledge(self) -> str | None:
@@ -187,13 +199,13 @@ class History:
             return None
         done = [entry[0] for entry in reply[0][1]]
         self.server.ask("XACKDEL", "s", "workers", "IDS", len(done), *done)
-        for entry_id in done:
-            del self.live[ids.parse(entry_id)]
+        self.deleted.update(self.live.pop(ids.parse(entry_id)) for entry_id in done)
         return DELETE
 
     def _drop(self) -> str:
         self.server.ask("DEL", "s")
         self.live = {}
+        self._lineage = set()
         return BACK
 
     def _anew(self) -> str:
@@ -219,14 +231,14 @@ class History:
 
     def _keep(self) -> None:
         """What a replica has, or a log on a disk."""
-        self._kept = self.server.ask("DUMP", "s"), dict(self.live)
+        self._kept = self.server.ask("DUMP", "s"), dict(self.live), set(self._lineage)
 
     def _fail_over(self) -> str:
-        payload, live = self._kept
+        payload, live, lineage = self._kept
         self.server.ask("DEL", "s")
         if payload is not None:
             self.server.ask("RESTORE", "s", 0, payload)
-        self.live = dict(live)
+        self.live, self._lineage = dict(live), set(lineage)
         if self.chance.random() < 0.3:
             self.add(low=True)
         return BACK

@@ -27,9 +27,11 @@ def verdict(history: History) -> str | None:
     """What is wrong with what a query has told; None if nothing is."""
     acts = history.acts - {HARMLESS}
     if history.lost and not history.is_told:
-        cannot_be_known = BACK in acts and (history.is_balanced or history.gives_ids_again)
-        # entries-read counts entries as read that were deleted before the group's other consumers came to them.
-        cannot_be_known |= DELETE in acts and history.has_others
+        counted = history.lost & history.announced  # no reply differs if the others were never added
+        # A worker that reads an entry and deletes it, and a worker that comes past an entry that was deleted before,
+        # leave the same entries-read, last-delivered-id and max-deleted-entry-id.
+        cannot_be_known = not counted or (history.has_others and counted <= history.deleted)
+        cannot_be_known |= BACK in acts and (history.is_balanced or history.gives_ids_again)
         return None if cannot_be_known else f"{len(history.lost)} entries are missing in silence"
     if history.is_told and not acts:
         return "a loss was told of, and nothing was taken"

@@ -108,9 +108,21 @@ def find_loss(place: Position, state: StreamState | None, seen: Seen | None, cou
 
 
 def _is_earlier(state: StreamState, seen: Seen) -> bool:
-    """Whether a stream is not what became of the one that was seen: none of its counters ever falls."""
+    """Whether a stream is not what became of the one that was seen.
+
+    None of its counters ever falls, nor the number of entries that were removed: those that were added, less those that
+    are there. An entry that was added has raised the last id, and an entry that is gone was removed.
+    """
     falls = state.last < seen.last or state.added < seen.added or state.max_deleted < seen.max_deleted
-    return falls or (state.length > 0 and state.first < seen.first)
+    if falls or (state.added > seen.added and state.last == seen.last):
+        return True
+    removed = state.added - state.length - (seen.added - seen.length)
+    gone = 0  # at least so many of those that were seen
+    if seen.length and (not state.length or state.first > seen.last):
+        gone = seen.length
+    elif seen.length and state.first > seen.first:
+        gone = 1
+    return removed < gone or (state.length > 0 and state.first < seen.first)
 
 
 def count_loss(place: Position, state: StreamState, behind: int | None) -> Loss | None:
