@@ -13,6 +13,10 @@ from penstock.pipeline.connector.schemas import TABLES
 from penstock.pipeline.errors import OptionError, ShortErrors
 
 FORMAT = "redis_streams"
+NO_OPTIONS = (
+    "no option is given. Spark gives Python sources none of the options of CREATE TABLE: CREATE TEMPORARY VIEW v USING "
+    "redis_streams OPTIONS (...) keeps them, and so does spark.read.options(...).table(name)"
+)
 
 
 class StreamsDataSource(ShortErrors, DataSource):
@@ -26,6 +30,8 @@ class StreamsDataSource(ShortErrors, DataSource):
         return schemas.DEFAULT[self._table()]
 
     def reader(self, schema: Any) -> Any:
+        if not self.options:
+            raise OptionError(NO_OPTIONS)
         table = self._table()
         if table == "entries":
             from penstock.pipeline.connector.source import readers

@@ -232,12 +232,14 @@ class Table:
             variable = found[2] or found[3]
             if found[1]:
                 return "$"
-            if variable not in os.environ:
+            braced = f"${{{variable}}}"
+            known = os.path.expandvars(braced)  # leaves a variable as it is that is not set
+            if known == braced:
                 raise OptionError(
                     f"{name!r} in {self._name} names the environment variable {variable!r}, which is not set "
                     "($$ is a dollar)"
                 )
-            return os.environ[variable]
+            return known
 
         return VARIABLE.sub(value, word)
 

@@ -29,20 +29,20 @@ def check(rows: DataFrame, pipeline: Pipeline) -> None:
     Spark parses and resolves them without a job. Expressions of later stages may name columns of lookups, which are
     not read yet: `enriched` and `windows` resolve them.
     """
-    with told("[pipeline] 'trigger'"):
+    with placed("[pipeline] 'trigger'"):
         rows.select(f.expr(f"INTERVAL '{pipeline.trigger or '1 second'}'"))
     for name, declared in pipeline.columns.items():
-        with told(f"[validate.columns] {name!r}"):
+        with placed(f"[validate.columns] {name!r}"):
             rows.select(f.col(FIELDS)[name].try_cast(split_type(declared)[0]))
     typed = rows.withColumns({name: f.lit(None).cast(split_type(kind)[0]) for name, kind in pipeline.columns.items()})
     for name, rule in pipeline.rules.items():
-        with told(f"[validate.rules] {name!r}"):
+        with placed(f"[validate.rules] {name!r}"):
             typed.select(_holds(rule))
     for name, expression in pipeline.enriched.items():
         _parse(rows, expression, f"[enrich.columns] {name!r}")
     if pipeline.aggregate is not None:
         for name, words in (("watermark", pipeline.aggregate.watermark), ("window", pipeline.aggregate.window)):
-            with told(f"[aggregate] {name!r}"):
+            with placed(f"[aggregate] {name!r}"):
                 rows.select(f.expr(f"INTERVAL '{words}'"))
         for name, measure in pipeline.aggregate.measures.items():
             _parse(rows, measure, f"[aggregate.measures] {name!r}")
@@ -50,7 +50,7 @@ def check(rows: DataFrame, pipeline: Pipeline) -> None:
 
 def _parse(rows: DataFrame, expression: str, place: str) -> None:
     """OptionError for what is no SQL; names that are not known are left for later."""
-    with told(place):
+    with placed(place):
         try:
             rows.select(f.expr(expression))
         except ParseException:
@@ -60,7 +60,7 @@ def _parse(rows: DataFrame, expression: str, place: str) -> None:
 
 
 @contextmanager
-def told(place: str) -> Iterator[None]:
+def placed(place: str) -> Iterator[None]:
     """What Spark does not understand in a table of the file, as an OptionError with its place and Spark's sentence."""
     try:
         yield
@@ -122,7 +122,7 @@ def enriched(rows: DataFrame, pipeline: Pipeline, lookups: list[DataFrame]) -> D
     for lookup, table in zip(pipeline.lookups, lookups, strict=True):
         rows = rows.join(f.broadcast(table), list(lookup.on), "left")
     for name, expression in pipeline.enriched.items():
-        with told(f"[enrich.columns] {name!r}"):
+        with placed(f"[enrich.columns] {name!r}"):
             rows = rows.withColumn(name, f.expr(expression))
     return rows
 
@@ -145,7 +145,7 @@ def windows(clean: DataFrame, pipeline: Pipeline) -> DataFrame:
     aggregate = pipeline.aggregate
     assert aggregate is not None, "the pipeline has this stage"
     for name, measure in aggregate.measures.items():
-        with told(f"[aggregate.measures] {name!r}"):
+        with placed(f"[aggregate.measures] {name!r}"):
             clean.select(f.expr(measure))
     window = f.window(aggregate.time, aggregate.window)
     measures = [f.expr(measure).alias(name) for name, measure in aggregate.measures.items()]

@@ -38,6 +38,11 @@ def test_a_mistyped_option_is_one_sentence() -> None:
     assert frames(caught.value) == ["call"]
 
 
+def test_a_table_whose_options_spark_has_lost_says_what_keeps_them() -> None:
+    with pytest.raises(OptionError, match="CREATE TEMPORARY VIEW v USING redis_streams"):
+        StreamsDataSource({}).reader(schema("_id string"))
+
+
 def test_a_server_that_is_not_there_is_one_sentence_in_planning_and_in_tasks(
     server: redis.Redis, endpoint: str
 ) -> None:

@@ -15,6 +15,7 @@ pytest.importorskip("pyspark")
 pytest.importorskip("pyarrow")
 
 import redis
+from pyspark.errors import PySparkException
 
 from penstock.pipeline.runner.runner import LATE_WORKER
 from tests.pipeline.connector.test_cursor_reader import fill
@@ -111,6 +112,21 @@ def test_a_table_in_sql(server: redis.Redis, spark: Any, endpoint: str) -> None:
     spark.sql(f"CREATE OR REPLACE TEMPORARY VIEW v USING redis_streams OPTIONS (endpoints '{endpoint}', stream 's')")
 
     assert spark.sql("SELECT sum(fields['n']) AS n FROM v WHERE _id <> '1-1'").collect()[0].n == 5
+
+
+def test_a_created_table_says_that_spark_lost_its_options_and_is_read_with_them(
+    server: redis.Redis, spark: Any, endpoint: str
+) -> None:
+    fill(server, "s", 1)
+    spark.sql(f"CREATE TABLE lost (_id string) USING redis_streams OPTIONS (endpoints '{endpoint}', stream 's')")
+    try:
+        with pytest.raises(PySparkException, match="CREATE TEMPORARY VIEW v USING redis_streams OPTIONS"):
+            spark.sql("SELECT * FROM lost").collect()
+        rows = spark.read.option("endpoints", endpoint).option("stream", "s").table("lost").collect()
+    finally:
+        spark.sql("DROP TABLE lost")
+
+    assert [row._id for row in rows] == ["1-1"]
 
 
 def test_conditions_narrow_what_is_read(server: redis.Redis, spark: Any, load: Load) -> None:
