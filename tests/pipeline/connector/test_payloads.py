@@ -271,7 +271,7 @@ def test_a_message_that_the_descriptor_set_lacks_is_named() -> None:
         ({"payloadField": "f"}, "need the option 'payload'"),
         ({"payload": "xml"}, "is to be one of none, json, avro, protobuf"),
         ({"payload": "avro"}, "'avro' needs one"),
-        ({"payload": "json", "payloadSchema": "{}"}, "'json' takes no 'payloadSchema'"),
+        ({"payload": "json", "payloadSchema": "/no/such.json"}, "/no/such.json cannot be read"),
         ({"payload": "protobuf", "payloadSchema": "x"}, "and 'payloadMessage'"),
         ({"payload": "avro", "payloadSchema": "/no/such.avsc"}, "/no/such.avsc cannot be read"),
     ],

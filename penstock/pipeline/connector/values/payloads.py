@@ -18,9 +18,11 @@ import pyarrow
 import pyarrow.json
 
 from penstock.pipeline.connector.values.payload_options import AVRO, JSON, PayloadOptions
+from penstock.pipeline.connector.values.schema_registry import HEADER, SchemaRegistry, parted
 from penstock.pipeline.connector.values.text_values import lenient, value_of
 from penstock.pipeline.errors import OptionError
 
+MISREAD: Final = (ValueError, EOFError, IndexError, KeyError, TypeError, OverflowError, MemoryError)  # by fastavro
 SHOWN: Final = 80  # characters of a value that a message has
 ONE_BY_ONE: Final = 8  # payloads that are not halved any more
 
@@ -46,6 +48,9 @@ class Payloads:
         self._check: Callable[[bytes], Any]  # as _one, and quicker where it can be
         if options.form == JSON:
             self._one, self._many, self._check = _json_value, _json_decoder(self._kind), _json_check
+            if options.schema or options.registry:
+                self._one = self._check = _valid_json(options)
+                self._many = _each_checked(self._one, self._many, bool(options.registry))
         else:
             self._one = self._check = _avro_reader(options) if options.form == AVRO else _protobuf_reader(options)
             self._many = _each(self._one, self._kind)
@@ -252,31 +257,104 @@ def _is_json(kind: Any) -> bool:
     return bool(types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind) or types.is_string(kind))
 
 
+# -- schemas ----------------------------------------------------------------------------------------------------------
+
+Reader: TypeAlias = Callable[[bytes], Any]  # a document's value; Corrupt if it has none
+
+
+def _by_schema(options: PayloadOptions, reader_of: Callable[[str], Reader]) -> Reader:
+    """Reads documents by the schema of the options, or by those whose numbers precede the documents."""
+    if not options.registry:
+        return reader_of(options.schema.decode(errors="replace"))
+    registry = SchemaRegistry(options.registry)
+    readers: dict[int, Reader] = {}
+
+    def read(payload: bytes) -> Any:
+        try:
+            number, document = parted(payload)
+            if number not in readers:
+                readers[number] = reader_of(registry.schema(number))
+        except (ValueError, LookupError) as mistake:
+            raise Corrupt(str(mistake)) from None
+        return readers[number](document)
+
+    return read
+
+
+def _valid_json(options: PayloadOptions) -> Reader:
+    """Reads a JSON document that is valid by a JSON Schema."""
+    try:
+        from jsonschema import exceptions, validators
+    except ImportError:
+        raise OptionError("a JSON Schema needs jsonschema: pip install '.[payload]' in a clone") from None
+
+    def reader_of(text: str) -> Reader:
+        try:
+            schema = json.loads(text)
+            kind = validators.validator_for(schema)
+            kind.check_schema(schema)
+        except (ValueError, exceptions.SchemaError) as mistake:
+            raise OptionError(f"the JSON Schema of the payload is none: {str(mistake).splitlines()[0]}") from None
+        validator = kind(schema)
+
+        def read(document: bytes) -> Any:
+            value = _json_value(document)
+            mistake = next(validator.iter_errors(value), None)
+            if mistake is not None:
+                place = "/".join(map(str, mistake.absolute_path))
+                raise Corrupt(f"{place and f'member {place!r}: '}{mistake.message[:SHOWN]}")
+            return value
+
+        return read
+
+    return _by_schema(options, reader_of)
+
+
+def _each_checked(check: Reader, many: Decoder, framed: bool) -> Decoder:
+    """A decoder of many documents that checks each of them first."""
+
+    def checked(payloads: list[bytes]) -> Any:
+        for payload in payloads:
+            check(payload)
+        return many([payload[HEADER:] for payload in payloads] if framed else payloads)
+
+    return checked
+
+
 # -- Avro -------------------------------------------------------------------------------------------------------------
 
 
-def _avro_reader(options: PayloadOptions) -> Callable[[bytes], Any]:
-    """Reads one datum without a header, written with the schema of the options."""
+def _avro_reader(options: PayloadOptions) -> Reader:
+    """Reads one datum. `payloadSchema` beside a registry is the schema that a datum is converted to."""
     try:
         import fastavro
     except ImportError:
         raise OptionError("payload 'avro' needs fastavro: pip install '.[payload]' in a clone") from None
-    try:
-        schema = fastavro.parse_schema(json.loads(options.schema))
-    except (ValueError, fastavro.schema.SchemaParseException, fastavro.schema.UnknownType) as mistake:
-        raise OptionError(f"option 'payloadSchema' is no Avro schema: {mistake}") from None
 
-    def read(text: bytes) -> Any:
-        stream = BytesIO(text)
+    def parsed_schema(text: str) -> Any:
         try:
-            found = fastavro.schemaless_reader(stream, schema, None)
-        except (ValueError, EOFError, IndexError, KeyError, TypeError, OverflowError, MemoryError) as mistake:
-            raise Corrupt(str(mistake) or type(mistake).__name__) from None
-        if stream.tell() != len(text):
-            raise Corrupt(f"{len(text) - stream.tell()} bytes behind the end")
-        return found
+            return fastavro.parse_schema(json.loads(text))
+        except (ValueError, fastavro.schema.SchemaParseException, fastavro.schema.UnknownType) as mistake:
+            raise OptionError(f"the payload's schema is no Avro schema: {mistake}") from None
 
-    return read
+    wanted = parsed_schema(options.schema.decode(errors="replace")) if options.registry and options.schema else None
+
+    def reader_of(text: str) -> Reader:
+        schema = parsed_schema(text)
+
+        def read(document: bytes) -> Any:
+            stream = BytesIO(document)
+            try:
+                found = fastavro.schemaless_reader(stream, schema, wanted)
+            except (*MISREAD, fastavro.read.SchemaResolutionError) as mistake:
+                raise Corrupt(str(mistake) or type(mistake).__name__) from None
+            if stream.tell() != len(document):
+                raise Corrupt(f"{len(document) - stream.tell()} bytes behind the end")
+            return found
+
+        return read
+
+    return _by_schema(options, reader_of)
 
 
 # -- Protobuf ---------------------------------------------------------------------------------------------------------
