@@ -1,5 +1,6 @@
-"""docs/architecture.md names files and functions: a rename must reach it."""
+"""What pages say of the code: names of files, functions and options, figures, and that each block of code is run."""
 
+import json
 import re
 from pathlib import Path
 
@@ -22,3 +23,70 @@ def test_every_function_and_class_that_the_architecture_page_names_is_there() ->
 
     assert len(named) > 20
     assert [name for name in named if not re.search(rf"\b{name}\b", SOURCE)] == []
+
+
+# -- the pipeline's pages ---------------------------------------------------------------------------------------------
+
+PIPELINE = (ROOT / "docs/pipeline.md").read_text()
+RECIPES = (ROOT / "docs/recipes.md").read_text()
+FROM_KAFKA = (ROOT / "docs/from-kafka.md").read_text()
+RUN = {"sh", "python", "toml"}  # of pipeline.md, by tests/pipeline/test_docs_pipeline.py; of recipes.md python only
+READING, WRITING = (
+    json.loads((ROOT / f"bench/results/spark-{name}.json").read_text())["figures"] for name in ("read", "write")
+)
+RATES = READING["rates"] | {name: row for name, row in WRITING.items() if isinstance(row, dict)}
+
+
+def blocks(page: str) -> list[tuple[str, str]]:
+    """The line before each block of code, and its language."""
+    return re.findall(r"^(.*)\n```(\w*)\n(?:.*\n)*?```$", page, re.MULTILINE)
+
+
+def cpu_us(load: str, *processes: str, server: str = "compiled") -> float:
+    return sum(RATES[load][server][f"{process}_us"] for process in processes or ("server",))
+
+
+def test_every_block_of_code_of_the_pipelines_pages_is_run_or_says_why_not() -> None:
+    unrun = [line for page in (PIPELINE, RECIPES, FROM_KAFKA) for line, language in blocks(page) if language not in RUN]
+
+    assert len(blocks(PIPELINE)) > 12 and len(blocks(RECIPES)) > 5
+    assert [line for line in unrun if not re.fullmatch(r"<!-- not run: .+ -->", line)] == []
+    assert len(re.findall("^```toml$", PIPELINE, re.MULTILINE)) == 1
+    assert len(re.findall("^```sh$", PIPELINE, re.MULTILINE)) == 1
+    assert len(re.findall("^## ", RECIPES, re.MULTILINE)) >= len(blocks(RECIPES))  # the tests take one a heading
+
+
+def both(load: str) -> tuple[str, str]:
+    """CPU of the compiled server and of Redis."""
+    return f"{cpu_us(load):.2g} us", f"{cpu_us(load, server='redis'):.2g}"
+
+
+def test_the_figures_of_the_pipelines_page_are_those_of_the_last_run() -> None:
+    reads, once = "1 key, columns", "rows written, exactly-once"
+    read, exactly, letters = both(reads), both(once), both("dead letters moved")
+    at_least, idmp = both("rows written, at-least-once"), both("rows written, idmp")
+    all_read, all_written = (cpu_us(load, "server", "jvm", "workers") for load in (reads, once))
+    rates = [RATES[load]["compiled"]["rate"] / 1e6 for load in (reads, once)]
+    tuples, client = (
+        cpu_us(f"1 key, {how}", "workers") / cpu_us(reads, "workers") for how in ("row tuples", "redis-py")
+    )
+    sentences = [
+        f"compiled server uses {read[0]} of CPU time, Redis {read[1]}.",
+        f"it uses {exactly[0]} exactly once (Redis {exactly[1]}), {at_least[0]} at least once ({at_least[1]}),",
+        f"and {idmp[0]} with IDMP ({idmp[1]}). A dead letter uses {letters[0]} ({letters[1]}).",
+        f"use {all_read:.2g} us for a row that is read and {all_written:.2g} us for a row that is written",
+        f"written exactly once: {rates[0]:.2g} and {rates[1]:.2g} million rows a second.",
+        f"uses {tuples:.2g} times the time of a row in record batches, redis-py {client:.2g} times.",
+        f"sends {READING['idle']['idle, 2 keys']['compiled']['commands_s']:.1f} requests a second.",
+    ]
+
+    page = " ".join(PIPELINE.split())
+    assert [sentence for sentence in sentences if sentence not in page] == []
+
+
+def test_the_options_that_kafkas_are_compared_with_are_there() -> None:
+    tables = re.findall(r"^\| `(?:\w|\.)[^|]* \| ([^|]*) \| [^|]* \|$", FROM_KAFKA, re.MULTILINE)
+    named = {name for cell in tables for name in re.findall(r"`(\w+)`", cell)}
+
+    assert len(named) > 25
+    assert sorted(name for name in named if f"`{name}`" not in PIPELINE) == []
