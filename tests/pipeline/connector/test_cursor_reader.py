@@ -515,6 +515,17 @@ def test_an_idle_query_of_many_keys_makes_few_round_trips(
     assert len(trips) == 3
 
 
+def test_an_idle_query_reads_its_offset_once(server: redis.Redis, query: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    fill(server, "s", 1)
+    stream = query(stream="s", startingId="earliest")
+    stream.batch()
+    read: list[int] = []
+    monkeypatch.setattr(cursor_reader, "cursor_of", lambda offset: read.append(1) or cursor_of(offset))
+
+    assert [stream.ids() for _ in range(5)] == [None] * 5
+    assert len(read) == 1
+
+
 def test_a_waiting_query_is_woken_at_once(server: redis.Redis, endpoint: str) -> None:
     stream = Query(endpoints=endpoint, stream="s", pollTimeout="1h")  # which is how long this takes if it is not
     stream.reader._idle = True

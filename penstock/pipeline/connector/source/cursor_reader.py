@@ -34,6 +34,8 @@ class CursorReader(StreamReader):
     def _begin(self) -> None:
         super()._begin()
         self._initial: dict[str, Any] | None = None
+        self._start: dict[str, Any] = {}  # the offset asked about last, which is the same while the query is idle
+        self._start_places: dict[StreamOf, Position] = {}
         self._refreshed_s = 0.0
         self._idle = False
         self._short_since_s: float | None = None  # since when there has been something, but less than a batch
@@ -85,7 +87,9 @@ class CursorReader(StreamReader):
 
         Spark calls this only after everything up to `start` is complete; `commit` may come late or never.
         """
-        places = self._planned = self._places_in(start)
+        if start != self._start:
+            self._start, self._start_places = start, self._places_in(start)
+        places = self._planned = self._start_places
         is_new = self.count_missing(start)
         self._publish(places)
         if self._idle and not is_new and not self._wait(places) and now_s() - self._refreshed_s < LOOK_EVERY_S:
