@@ -7,8 +7,9 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import redis
+from redis.cluster import RedisCluster
 
-from tests.support.reference_server import LOCALHOST, free_port, reference_binary
+from tests.support.reference_server import LOCALHOST, NoReference, free_port, reference_binary
 from tests.support.server_process import ServerProcess, running_server
 
 PATIENCE_S = 60.0
@@ -117,6 +118,86 @@ class Watched:
         for one in self._sentinels:
             with redis.Redis(LOCALHOST, one.port) as client:
                 until(lambda client=client: _others(client) == (1, SENTINELS - 1), "the Sentinels do not meet")
+
+
+class Cluster:
+    """Nodes of Redis, of which each has a third of the slots."""
+
+    def __init__(self, nodes: list[RedisProcess]) -> None:
+        self.nodes = nodes
+        self.endpoint = f"cluster://{LOCALHOST}:{nodes[0].port};{LOCALHOST}:{nodes[1].port}"
+        self.client = RedisCluster(LOCALHOST, nodes[0].port)
+
+    def node_of(self, key: str) -> RedisProcess:
+        """The node that has a key's slot."""
+        self.client.nodes_manager.initialize()
+        port = self.client.get_node_from_key(key).port
+        return next(node for node in self.nodes if node.port == port)
+
+    def other_than(self, node: RedisProcess) -> RedisProcess:
+        return next(one for one in self.nodes if one is not node)
+
+    def begin_move(self, key: str) -> "Move":
+        """Begin to move a key's slot to another node: its keys are where they were."""
+        source = self.node_of(key)
+        return Move(self, self.client.keyslot(key), source, self.other_than(source))
+
+    def move(self, key: str) -> None:
+        """Move a key's slot, with its keys, to another node."""
+        move = self.begin_move(key)
+        move.carry()
+        move.end()
+
+
+class Move:
+    """A slot on its way from one node to another."""
+
+    def __init__(self, cluster: Cluster, slot: int, source: RedisProcess, target: RedisProcess) -> None:
+        self._cluster = cluster
+        self._slot = slot
+        self._source = redis.Redis(LOCALHOST, source.port)
+        self._target = redis.Redis(LOCALHOST, target.port)
+        self._port = target.port
+        self._id, source_id = (one.execute_command("CLUSTER", "MYID") for one in (self._target, self._source))
+        self._target.execute_command("CLUSTER", "SETSLOT", slot, "IMPORTING", source_id)
+        self._source.execute_command("CLUSTER", "SETSLOT", slot, "MIGRATING", self._id)
+
+    def carry(self, most: int = 1000) -> list[bytes]:
+        """Move up to so many keys, which are asked for at the other node (ASK) from then on."""
+        keys: list[bytes] = self._source.execute_command("CLUSTER", "GETKEYSINSLOT", self._slot, most)
+        if keys:
+            self._source.execute_command("MIGRATE", LOCALHOST, self._port, "", 0, 10_000, "KEYS", *keys)
+        return keys
+
+    def end(self) -> None:
+        """The slot is the other node's (MOVED)."""
+        for one in (self._target, self._source, *(redis.Redis(LOCALHOST, node.port) for node in self._cluster.nodes)):
+            one.execute_command("CLUSTER", "SETSLOT", self._slot, "NODE", self._id)
+
+
+@contextmanager
+def redis_cluster(folder: Path) -> Iterator[Cluster]:
+    """Three nodes of Redis, made a cluster by redis-cli. NoReference if there is no redis-cli."""
+    cli = reference_binary().with_name("redis-cli")
+    if not cli.exists():
+        raise NoReference(f"no redis-cli beside {reference_binary()}")
+    with ExitStack() as stack:
+        nodes = []
+        for _ in range(3):
+            port = free_port()
+            node = folder / f"node-{port}"
+            node.mkdir()
+            words = ("--port", str(port), "--bind", LOCALHOST, "--save", "", "--cluster-enabled", "yes")
+            nodes.append(RedisProcess(node, *words, "--cluster-port", str(free_port()), port=port))
+            stack.callback(nodes[-1].kill)
+        places = [f"{LOCALHOST}:{node.port}" for node in nodes]
+        subprocess.run([cli, "--cluster", "create", *places, "--cluster-yes"], check=True, stdout=subprocess.DEVNULL)
+        for node in nodes:
+            with redis.Redis(LOCALHOST, node.port) as client:
+                until(lambda client=client: client.cluster("INFO")["cluster_state"] == "ok", "the cluster is not up")
+        found = Cluster(nodes)
+        stack.callback(found.client.close)
+        yield found
 
 
 def _others(sentinel: redis.Redis) -> tuple[int, int]:

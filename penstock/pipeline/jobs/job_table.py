@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
-from penstock.pipeline.connector.connection.client import Client
+from penstock.pipeline.connector.connection.cluster import connect
 from penstock.pipeline.connector.connection.connection_options import read_servers
 from penstock.pipeline.connector.connection.option_reader import OptionReader
 from penstock.pipeline.connector.connection.stream_info import stream_states
@@ -67,7 +67,7 @@ def require_streams(options: dict[str, str], streams: str) -> None:
     asked = read_entries({**options, "stream": streams}, streaming=False)
     missing = {name.encode() for name in asked.keys.names}
     for endpoint in asked.servers.endpoints:
-        with Client(endpoint, asked.servers.access) as client:
+        with connect(endpoint, asked.servers.access) as client:
             missing -= stream_states(client, missing).keys()
     if missing:
         names = ", ".join(sorted(repr(key.decode()) for key in missing))

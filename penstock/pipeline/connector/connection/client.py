@@ -26,6 +26,7 @@ Word: TypeAlias = bytes | str | int
 Request: TypeAlias = Sequence[Word]
 Reply: TypeAlias = Any  # bytes | int | None | ReplyError | list["Reply"]; every caller knows which
 Answer = TypeVar("Answer")
+Item = TypeVar("Item")
 
 FEED: Final = 1 << 16  # bytes; hiredis copies unparsed bytes on each feed, so a large reply is fed in parts
 RECEIVE: Final = 1 << 20
@@ -106,6 +107,9 @@ def bulk_strings(words: list[bytes]) -> bytes:
 class Client:
     """One connection to one server, made when it is first needed. Not for two threads at once."""
 
+    tag = ""  # what a key needs in it to be where this client asks (ClusterClient)
+    shares = False  # whether others use the connection, and end a WATCH
+
     def __init__(self, endpoint: Endpoint, access: Access) -> None:
         self.endpoint = endpoint
         self.access = access
@@ -145,7 +149,7 @@ class Client:
             replies = self._exchange_once(payload, count, wait_s)
             for reply in replies if temporary else ():
                 if isinstance(reply, ReplyError) and reply.text.startswith(temporary):
-                    raise _NotReady(reply.text.decode(errors="replace"))
+                    raise NotReady(reply.text.decode(errors="replace"))
             return replies
 
         return self._with_retries(once, retry)
@@ -172,6 +176,24 @@ class Client:
         except OSError:
             self.close()  # `framed` will see to it
 
+    def unblock(self, by: "Client") -> bool:
+        """End a request of this client, in another thread, that blocks; False if none is at the server yet."""
+        return bool(by.call("CLIENT", "UNBLOCK", self.connection_id))
+
+    def scan(self, *words: Word) -> set[bytes]:
+        """All keys that SCAN with these words (behind the cursor) finds."""
+        found: set[bytes] = set()
+        cursor = b"0"
+        while True:
+            cursor, some = self.call("SCAN", cursor, *words)
+            found.update(some)
+            if cursor == b"0":
+                return found
+
+    def by_node(self, found: Iterable[Item], key_of: Callable[[Item], bytes]) -> list[list[Item]]:
+        """What has keys, in groups that are to be read one after the other: all of it."""
+        return [list(found)]
+
     def messages(self, channel: str) -> list[bytes]:
         """What was published in a channel since the last call, which began to listen; the connection is for this only.
 
@@ -189,7 +211,7 @@ class Client:
         except OSError:
             self.close()
         found = []
-        while (reply := self._reader.gets()) is not _NO_REPLY_YET:
+        while (reply := self._reader.gets()) is not NO_REPLY_YET:
             found.append(reply[2])
         return found
 
@@ -223,14 +245,14 @@ class Client:
         while True:
             try:
                 self._connect()
-            except (OSError, _NotReady) as failure:
+            except (OSError, NotReady) as failure:
                 trouble: Exception = failure
             else:
                 try:
                     return once()
-                except (OSError, _NotReady) as failure:
+                except (OSError, NotReady) as failure:
                     trouble = failure
-                    if not retry:
+                    if not retry and not isinstance(failure, Unserved):
                         self.close()
                         raise ServerGone(self._sentence("the connection broke amid a write", failure)) from failure
                 except BaseException:
@@ -266,15 +288,15 @@ class Client:
         if not self.endpoint.moves:
             self._open(self.endpoint.host, self.endpoint.port)
             return
-        trouble: Exception = _NotReady("no Sentinel answers")
+        trouble: Exception = NotReady("no Sentinel answers")
         for host, port in self._candidates():
             try:
                 self._open(host, port)
                 role = self._exchange_once(packed("ROLE"), 1, 0.0)[0]
                 if isinstance(role, ReplyError) or role[0] == b"master":  # a user may not be allowed to ask
                     return
-                trouble = _NotReady(f"{host}:{port} is no master")
-            except (OSError, _NotReady) as failure:
+                trouble = NotReady(f"{host}:{port} is no master")
+            except (OSError, NotReady) as failure:
                 trouble = failure
             self.close()
         raise trouble
@@ -335,7 +357,7 @@ class Client:
                 self.connection_id = reply if isinstance(reply, int) else 0  # a user may not be allowed to ask
             elif isinstance(reply, ReplyError):
                 if reply.text.startswith(NOT_READY):
-                    raise _NotReady(reply.text.decode(errors="replace"))
+                    raise NotReady(reply.text.decode(errors="replace"))
                 raise ServerGone(f"{self.endpoint.address}: {reply.text.decode(errors='replace')}")
 
     # -- bytes --------------------------------------------------------------------------------------------------------
@@ -347,11 +369,11 @@ class Client:
         if len(payload) <= SEND_AT_ONCE:
             self._socket.settimeout(self.access.read_s)
             self._socket.sendall(payload)
-            replies: Reply = _NO_REPLY_YET
+            replies: Reply = NO_REPLY_YET
         else:
             replies = self._send_and_read(payload)
         self._socket.settimeout(self.access.read_s + wait_s)
-        while replies is _NO_REPLY_YET:
+        while replies is NO_REPLY_YET:
             replies = self._parse(self._receive())
         found: list[Reply] = replies
         return found
@@ -361,7 +383,7 @@ class Client:
         assert self._socket is not None, "_connect came first"
         self._socket.settimeout(0.0)
         rest = memoryview(payload)
-        replies: Reply = _NO_REPLY_YET
+        replies: Reply = NO_REPLY_YET
         while rest:
             try:
                 rest = rest[self._socket.send(rest[:RECEIVE]) :]
@@ -383,8 +405,8 @@ class Client:
         return received
 
     def _parse(self, received: bytes) -> Reply:
-        """The array of all replies, or _NO_REPLY_YET."""
-        found: Reply = _NO_REPLY_YET
+        """The array of all replies, or NO_REPLY_YET."""
+        found: Reply = NO_REPLY_YET
         for at in range(0, len(received), FEED):
             self._reader.feed(received[at : at + FEED])
             found = self._reader.gets()
@@ -416,11 +438,15 @@ class TooLong(Exception):
     """Replies have more bytes than was asked for; its argument is what was received of them."""
 
 
-class _NotReady(Exception):
+class NotReady(Exception):
     """The server answers that it will answer later."""
 
 
-_NO_REPLY_YET: Final = object()
+class Unserved(NotReady):
+    """A request, or what is left of several, was not executed: it may be sent again, also if it writes."""
+
+
+NO_REPLY_YET: Final = object()
 
 
 def _refusal(line: str) -> ReplyError:
@@ -428,7 +454,7 @@ def _refusal(line: str) -> ReplyError:
 
 
 def _reply_reader() -> hiredis.Reader:
-    return hiredis.Reader(replyError=_refusal, notEnoughData=_NO_REPLY_YET)
+    return hiredis.Reader(replyError=_refusal, notEnoughData=NO_REPLY_YET)
 
 
 def parsed(replies: bytes | bytearray) -> list[Reply]:
@@ -441,7 +467,7 @@ def parsed(replies: bytes | bytearray) -> list[Reply]:
     found: list[Reply] = []
     for at in range(0, len(replies), FEED):
         reader.feed(bytes(replies[at : at + FEED]))
-        while (reply := reader.gets()) is not _NO_REPLY_YET:
+        while (reply := reader.gets()) is not NO_REPLY_YET:
             found.append(reply)
     return found
 

@@ -7,6 +7,7 @@ from typing import Final, TypeVar
 
 from penstock.errors import ReplyError
 from penstock.pipeline.connector.connection.client import Client, Reply, Request
+from penstock.pipeline.connector.connection.cluster import connect
 from penstock.pipeline.connector.connection.connection_options import Servers
 
 Answer = TypeVar("Answer")
@@ -21,9 +22,9 @@ class Connections:
     """
 
     def __init__(self, servers: Servers) -> None:
-        self.asking = {one.name: Client(one, servers.access) for one in servers.endpoints}
-        self._waiting = {one.name: Client(one, servers.access) for one in servers.endpoints}
-        self.listening = {one.name: Client(one, servers.access) for one in servers.endpoints}
+        self.asking = {one.name: connect(one, servers.access) for one in servers.endpoints}
+        self._waiting = {one.name: connect(one, servers.access) for one in servers.endpoints}
+        self.listening = {one.name: connect(one, servers.access) for one in servers.endpoints}
         self._pool = ThreadPoolExecutor(len(self.asking), "penstock") if len(self.asking) > 1 else None
 
     def each(self, ask: Callable[[Client], Answer]) -> dict[str, Answer]:
@@ -55,9 +56,7 @@ class Connections:
     def _unblock(self, name: str, call: "Future[Reply]") -> None:
         """Unblock a request; repeated until it is answered, because it may not have reached the server yet."""
         with contextlib.suppress(ReplyError):  # no permission: then it ends by its timeout
-            while not call.done() and not self.asking[name].call(
-                "CLIENT", "UNBLOCK", self._waiting[name].connection_id
-            ):
+            while not call.done() and not self._waiting[name].unblock(self.asking[name]):
                 wait([call], AGAIN_S)
 
     def close(self) -> None:

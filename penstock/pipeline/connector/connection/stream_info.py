@@ -47,13 +47,7 @@ def find_keys(client: Client, keys: Keys) -> list[bytes]:
     """
     if keys.pattern is None:
         return [name.encode() for name in keys.names]
-    found: set[bytes] = set()
-    cursor = b"0"
-    while True:
-        cursor, some = client.call("SCAN", cursor, "MATCH", keys.pattern, "COUNT", SCAN_COUNT, "TYPE", "stream")
-        found.update(some)
-        if cursor == b"0":
-            break
+    found = client.scan("MATCH", keys.pattern, "COUNT", SCAN_COUNT, "TYPE", "stream")
     if not keys.pattern.startswith(schemas.MARKERS):
         found = {key for key in found if not key.startswith(OURS)}
     return sorted(found)

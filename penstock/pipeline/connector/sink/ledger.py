@@ -33,8 +33,9 @@ ADVICE: Final = (
 COMMITS: Final = "commits"  # in the place of a partition: the query's committed batches, see commits.py
 
 
-def marker_key(query: str, partition: int | str) -> str:
-    return f"{schemas.MARKERS}:{query}:{partition}"
+def marker_key(query: str, partition: int | str, tag: str = "") -> str:
+    """The key of a task's marker. `tag` is a client's, of a slot of a cluster."""
+    return f"{schemas.MARKERS}:{tag}{query}:{partition}"
 
 
 def newest_request(key: str) -> Request:
@@ -105,7 +106,7 @@ class Ledger:
         committed: Mapping[int, Written] | None = None,
     ) -> None:
         self._client = client
-        self.key = marker_key(task.query, task.partition)
+        self.key = marker_key(task.query, task.partition, client.tag)
         self._query = task.query
         self._batch = batch = task.batch
         self._placement = placement

@@ -14,7 +14,8 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from penstock.errors import ReplyError
-from penstock.pipeline.connector.connection.client import Access, Client, Endpoint
+from penstock.pipeline.connector.connection.client import CLUSTER, Access, Client, Endpoint
+from penstock.pipeline.connector.connection.cluster import ClusterClient, connect
 from penstock.pipeline.connector.sink import (
     commits,
     dead_letters,
@@ -22,6 +23,7 @@ from penstock.pipeline.connector.sink import (
     ledger,
     pending_operations,
     placement,
+    slots,
 )
 from penstock.pipeline.connector.sink.ledger import Task
 from penstock.pipeline.connector.sink.resp_columns import as_bytes
@@ -122,8 +124,11 @@ class BatchWriter(ShortErrors, DataSourceArrowWriter):
     def _forget(self, partitions: int, access: Access) -> None:
         if uses_ledger(self.options) or self.options.acks != MEMORY:
             for endpoint in self.options.servers.endpoints:
-                with Client(endpoint, access) as client:
-                    ledger.delete_markers(client, self.job, partitions)
+                with connect(endpoint, access) as client:
+                    if isinstance(client, ClusterClient):
+                        slots.delete_markers(client, self.job, partitions)
+                    else:
+                        ledger.delete_markers(client, self.job, partitions)
 
 
 class StreamWriter(ShortErrors, DataSourceStreamArrowWriter):
@@ -149,9 +154,11 @@ def commit_batch(options: SinkOptions, messages: Iterable[WriterCommitMessage | 
         return
     query, names = tasks[0].query, tuple(options.servers.by_name())
     for endpoint in options.servers.endpoints:
-        with Client(endpoint, options.servers.access) as client:
+        with connect(endpoint, options.servers.access) as client:
             if uses_ledger(options):
                 ledger.refuse_other_partitioning(client, query, batch, len(tasks))
+                if endpoint.kind == CLUSTER:
+                    continue  # a commit would need the markers of all slots
                 marks = {one.partition: one.marks[endpoint.name] for one in tasks if endpoint.name in one.marks}
                 done = commits.Commit(batch, len(tasks), names, tasks[0].placement, marks)
                 known = {one.newest.get(endpoint.name) for one in tasks}
@@ -183,35 +190,61 @@ def uses_ledger(options: SinkOptions) -> bool:
 def write_task(options: SinkOptions, task: Task, batches: Iterable[Any]) -> Written:
     """Write all rows of a task."""
     keep_modules()
-    writers: dict[str, EndpointWriter | pending_operations.Operation] = {}
-    clients = {endpoint.name: Client(endpoint, options.servers.access) for endpoint in options.servers.endpoints}
-    rows, marks, runs = 0, {}, {}
+    writers: dict[tuple[str, int | None], EndpointWriter | pending_operations.Operation] = {}
+    clients = {
+        one.name: connect(one, options.servers.access) for one in options.servers.endpoints if one.kind != CLUSTER
+    }
     before = commits.Before(placement.RENDEZVOUS, {}, {})
+    clusters: dict[str, slots.ClusterTask] = {}
+    rows, marks, runs = 0, {}, {}
     try:
         if uses_ledger(options):
             before = commits.look(options, clients, task)
         elif options.acks != MEMORY:
             runs = {name: commits.run_id(client) for name, client in clients.items()}
+        clusters.update(_cluster_tasks(options, task, before))
         for batch in batches:
             rows += batch.num_rows
             for endpoint, part in routed(options, batch, before.placement):
-                if endpoint.name not in writers:
-                    client = clients[endpoint.name]
-                    writers[endpoint.name] = _endpoint_writer(options, task, client, batch.schema, before)
-                writers[endpoint.name].put(part)
-        for name, writer in writers.items():
+                cluster = clusters.get(endpoint.name)
+                parts = [(None, part)] if cluster is None else cluster.parts(part)
+                for slot, some in parts:
+                    place = endpoint.name, slot
+                    if place not in writers:
+                        client = clients[endpoint.name] if slot is None else clusters[endpoint.name].client.at(slot)
+                        writers[place] = _endpoint_writer(options, task, client, batch.schema, before)
+                    writers[place].put(some)
+        for (name, slot), writer in writers.items():
             writer.end()
-            if isinstance(writer, EndpointWriter) and writer.ledger is not None and writer.ledger.done.rows:
-                marks[name] = writer.ledger.done.written
+            made = writer.ledger if slot is None and isinstance(writer, EndpointWriter) else None
+            if made is not None and made.done.rows:
+                marks[name] = made.done.written
+        for cluster in clusters.values():
+            cluster.end()
         if uses_ledger(options):  # an earlier try may have written rows to an endpoint for which this one had none
             for name, client in clients.items():
-                if name not in writers:
+                if (name, None) not in writers:
                     before.ledger(options, client, task).end()
     finally:
-        for client in clients.values():
+        for client in (*clients.values(), *(cluster.client for cluster in clusters.values())):
             client.close()
     skipped = sum(writer.skipped for writer in writers.values())
     return Written(task.query, rows, skipped, task.partition, before.placement, marks, before.newest, runs)
+
+
+def _cluster_tasks(options: SinkOptions, task: Task, before: commits.Before) -> dict[str, slots.ClusterTask]:
+    """What a task does at those endpoints that are clusters."""
+
+    def ledger_of(client: Client) -> ledger.Ledger:
+        return before.ledger(options, client, task)
+
+    return {
+        endpoint.name: slots.ClusterTask(
+            ClusterClient(endpoint, options.servers.access), options, task, ledger_of if uses_ledger(options) else None
+        )
+        for endpoint in options.servers.endpoints
+        if endpoint.kind == CLUSTER
+    }
 
 
 def _endpoint_writer(
@@ -271,7 +304,9 @@ class EndpointWriter:
     def _put_once(self, batch: Any, rows: Encoded) -> None:
         assert self.ledger is not None, "made with this delivery"
         new = [key for key in self._encoder.keys_of(rows) if key not in self._known]
-        if new:
+        if self._client.shares:
+            self._client.call("UNWATCH")  # what others watch: their next transaction watches it again
+        if new or self._client.shares:
             self.ledger.refuse_other_types(new)
             self._known.update(new)
         self.ledger.write(rows, self._encoder.requests(rows), self._options.pipeline)

@@ -7,6 +7,7 @@ from pyspark.sql.datasource import DataSourceReader
 
 from penstock.errors import ReplyError
 from penstock.pipeline.connector.connection.client import Client, mapping
+from penstock.pipeline.connector.connection.cluster import connect
 from penstock.pipeline.connector.connection.missing_streams import MissingStreams
 from penstock.pipeline.connector.connection.stream_info import StreamState, find_keys, refused, stream_states
 from penstock.pipeline.connector.source.data_loss import seen_in
@@ -30,14 +31,14 @@ class BatchReader(TaskReader, DataSourceReader):
         self._present: set[bytes] = set()
         ranges = []
         for endpoint in self.options.servers.endpoints:
-            with Client(endpoint, self.options.servers.access) as client:
+            with connect(endpoint, self.options.servers.access) as client:
                 ranges += self._ranges(client)
         MissingStreams(self.options.keys, self.options.fail_on_missing).look(self._present)
         weight = sum(id_range.weight for id_range in ranges)
         tasks = how_many(weight, sizing.entries_per_partition, sizing.min_partitions, sizing.max_partitions)
         finer = []
         for endpoint in self.options.servers.endpoints:
-            with Client(endpoint, self.options.servers.access) as client:
+            with connect(endpoint, self.options.servers.access) as client:
                 for id_range in ranges:
                     if id_range.endpoint == endpoint.name:
                         finer += divide(client, id_range, -(-weight // tasks))

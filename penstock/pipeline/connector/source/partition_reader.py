@@ -16,6 +16,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 from penstock.errors import ReplyError
 from penstock.pipeline.connector.connection.client import Client, Endpoint, Request
+from penstock.pipeline.connector.connection.cluster import connect
 from penstock.pipeline.connector.connection.stream_info import stream_states
 from penstock.pipeline.connector.placeholder import is_placeholder
 from penstock.pipeline.connector.source.data_loss import WENT_BACK, cause_of, range_loss, warn_or_end
@@ -62,13 +63,14 @@ class TaskReader(ShortErrors):
         for name, ranges in groupby(partition.ranges, attrgetter("endpoint")):
             if name not in endpoints:
                 raise PipelineError(f"the batch was planned with an endpoint {name!r}, which is not among the options")
-            with Client(endpoints[name], self.options.servers.access) as client:
+            with connect(endpoints[name], self.options.servers.access) as client:
                 counts = columns.wants("_deliveries")
                 reading = _Reading(client, self.options, not counts, partition.channel)
-                for keys, page in reading.pages(ranges):
-                    deliveries = reading.deliveries(keys, page) if counts else None
-                    yield columns.batch(page, Origin(name, keys, deliveries))
-                    del page  # before the next one is received
+                for some in client.by_node(ranges, attrgetter("key")):
+                    for keys, page in reading.pages(some):
+                        deliveries = reading.deliveries(keys, page) if counts else None
+                        yield columns.batch(page, Origin(name, keys, deliveries))
+                        del page  # before the next one is received
 
     def endpoint(self, name: str) -> Endpoint:
         return self.options.servers.by_name()[name]

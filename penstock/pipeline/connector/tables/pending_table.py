@@ -15,6 +15,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 from penstock.errors import ReplyError
 from penstock.pipeline.connector.connection.client import Client, mapping, packed
+from penstock.pipeline.connector.connection.cluster import connect
 from penstock.pipeline.connector.connection.stream_info import find_keys
 from penstock.pipeline.connector.placeholder import is_placeholder
 from penstock.pipeline.connector.source.entry_columns import halves_of, moments
@@ -66,14 +67,14 @@ class PendingReader(TableReader):
     def partitions(self) -> list[Any]:
         lists: list[tuple[IdRange, bytes]] = []
         for endpoint in self.source.servers.endpoints:
-            with Client(endpoint, self.source.servers.access) as client:
+            with connect(endpoint, self.source.servers.access) as client:
                 lists += self._lists(client, find_keys(client, self.source.keys))
         total = sum(id_range.weight for id_range, _ in lists)
         sizing = self.source.sizing
         tasks = how_many(total, sizing.entries_per_partition, sizing.min_partitions, sizing.max_partitions)
         groups_of: dict[IdRange, list[bytes]] = {}
         for endpoint in self.source.servers.endpoints:
-            with Client(endpoint, self.source.servers.access) as client:
+            with connect(endpoint, self.source.servers.access) as client:
                 for id_range, group in lists:
                     if id_range.endpoint == endpoint.name:
                         for part in self._parts(client, id_range, -(-total // tasks)):
@@ -113,7 +114,7 @@ class PendingReader(TableReader):
         if is_placeholder(partition):
             return
         for id_range, group in zip(*partition.value, strict=True):
-            with Client(self.source.servers.by_name()[id_range.endpoint], self.source.servers.access) as client:
+            with connect(self.source.servers.by_name()[id_range.endpoint], self.source.servers.access) as client:
                 yield from self._pages(client, id_range, group)
 
     def _pages(self, client: Client, id_range: IdRange, group: bytes) -> Iterator[Any]:

@@ -11,6 +11,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 from penstock.errors import ReplyError
 from penstock.pipeline.connector.connection.client import Client, mapping
+from penstock.pipeline.connector.connection.cluster import connect
 from penstock.pipeline.connector.connection.connection_options import Keys, Servers
 from penstock.pipeline.connector.connection.stream_info import ABSENT, StreamState, find_keys
 from penstock.pipeline.connector.placeholder import is_placeholder
@@ -76,7 +77,7 @@ class RowsReader(TableReader):
     def partitions(self) -> list[Any]:
         tasks: list[Any] = []
         for endpoint in self.source.servers.endpoints:
-            with Client(endpoint, self.source.servers.access) as client:
+            with connect(endpoint, self.source.servers.access) as client:
                 keys = find_keys(client, self.source.keys)
             sizing = self.source.sizing
             count = how_many(len(keys), KEYS_A_TASK, sizing.min_partitions, sizing.max_partitions)
@@ -89,7 +90,7 @@ class RowsReader(TableReader):
             return
         endpoint, keys = partition.value
         columns, rows_of = _ROWS[self.source.table]
-        with Client(self.source.servers.by_name()[endpoint], self.source.servers.access) as client:
+        with connect(self.source.servers.by_name()[endpoint], self.source.servers.access) as client:
             rows = [(endpoint, *row) for row in rows_of(client, keys, self.source.group)]
         yield self.batch({name: [row[at] for row in rows] for at, name in enumerate(columns)}, len(rows))
 
