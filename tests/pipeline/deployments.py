@@ -51,6 +51,7 @@ class RedisProcess:
 
     def __init__(self, folder: Path, *words: str, port: int) -> None:
         self.port = port
+        self.bus_port = 0  # where the nodes of a cluster speak to each other
         self._process = subprocess.Popen(
             [str(reference_binary()), *words], cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.STDOUT
         )
@@ -128,6 +129,18 @@ class Cluster:
         self.endpoint = f"cluster://{LOCALHOST}:{nodes[0].port};{LOCALHOST}:{nodes[1].port}"
         self.client = RedisCluster(LOCALHOST, nodes[0].port)
 
+    def add_replica(self, folder: Path, stack: ExitStack) -> RedisProcess:
+        """A replica of the first node, which has everything."""
+        found = _cluster_node(folder, stack)
+        master = redis.Redis(LOCALHOST, self.nodes[0].port)
+        with redis.Redis(LOCALHOST, found.port) as client:
+            client.execute_command("CLUSTER", "MEET", LOCALHOST, self.nodes[0].port, self.nodes[0].bus_port)
+            its_id = master.execute_command("CLUSTER", "MYID").decode()
+            until(lambda: its_id in str(client.execute_command("CLUSTER", "NODES")), "the nodes do not meet")
+            client.execute_command("CLUSTER", "REPLICATE", its_id)
+            until(lambda: client.info("replication")["master_link_status"] == "up", "the replica has no link")
+        return found
+
     def node_of(self, key: str) -> RedisProcess:
         """The node that has a key's slot."""
         self.client.nodes_manager.initialize()
@@ -175,6 +188,18 @@ class Move:
             one.execute_command("CLUSTER", "SETSLOT", self._slot, "NODE", self._id)
 
 
+def _cluster_node(folder: Path, stack: ExitStack) -> RedisProcess:
+    port, bus_port = free_port(), free_port()
+    own = folder / f"node-{port}"
+    own.mkdir()
+    words = ("--port", str(port), "--bind", LOCALHOST, "--save", "", "--cluster-enabled", "yes")
+    words += ("--cluster-port", str(bus_port), "--cluster-node-timeout", "2000")
+    found = RedisProcess(own, *words, port=port)
+    found.bus_port = bus_port
+    stack.callback(found.kill)
+    return found
+
+
 @contextmanager
 def redis_cluster(folder: Path) -> Iterator[Cluster]:
     """Three nodes of Redis, made a cluster by redis-cli. NoReference if there is no redis-cli."""
@@ -182,14 +207,7 @@ def redis_cluster(folder: Path) -> Iterator[Cluster]:
     if not cli.exists():
         raise NoReference(f"no redis-cli beside {reference_binary()}")
     with ExitStack() as stack:
-        nodes = []
-        for _ in range(3):
-            port = free_port()
-            node = folder / f"node-{port}"
-            node.mkdir()
-            words = ("--port", str(port), "--bind", LOCALHOST, "--save", "", "--cluster-enabled", "yes")
-            nodes.append(RedisProcess(node, *words, "--cluster-port", str(free_port()), port=port))
-            stack.callback(nodes[-1].kill)
+        nodes = [_cluster_node(folder, stack) for _ in range(3)]
         places = [f"{LOCALHOST}:{node.port}" for node in nodes]
         subprocess.run([cli, "--cluster", "create", *places, "--cluster-yes"], check=True, stdout=subprocess.DEVNULL)
         for node in nodes:

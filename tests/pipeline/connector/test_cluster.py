@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Iterator
 from contextlib import ExitStack
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -22,8 +23,8 @@ from penstock.pipeline.connector.sink.sink_options import read_sink
 from penstock.pipeline.connector.sink.sink_writer import Task, write_task
 from penstock.pipeline.connector.tables.table_readers import create_reader
 from penstock.pipeline.errors import PipelineError, ServerGone
-from tests.pipeline.deployments import Cluster, redis_cluster
-from tests.pipeline.driving import Query, read, rows_of, schema
+from tests.pipeline.deployments import Cluster, redis_cluster, until
+from tests.pipeline.driving import Query, read, rows_of, schema, to_its_end
 from tests.support.reference_server import LOCALHOST, NoReference
 from tests.support.server_process import running_server
 
@@ -304,6 +305,53 @@ def test_every_row_is_read_and_written_once_while_slots_move(cluster: Cluster, s
     assert numbers(cluster.client, COPIES) == list(range(1_200))
 
 
+@pytest.mark.slow
+def test_reading_and_writing_go_on_when_a_node_is_killed(tmp_path: Path) -> None:
+    with ExitStack() as stack:
+        try:
+            cluster = stack.enter_context(redis_cluster(tmp_path))
+        except NoReference as absence:
+            pytest.skip(str(absence))
+        replica = cluster.add_replica(tmp_path, stack)
+        query = Query(DDL, endpoints=cluster.endpoint, streamPattern="orders:*", discoveryInterval="0ms")
+        read_before: list[tuple[str, int]] = []
+
+        def batches() -> Iterator[Any]:
+            yield rows(*range(100))
+            read_before.extend(found(query.batch()))
+            with redis.Redis(LOCALHOST, cluster.nodes[0].port) as master:
+                assert master.wait(1, 30_000) == 1
+            cluster.nodes[0].kill()
+            with redis.Redis(LOCALHOST, replica.port) as client:
+                until(lambda: client.role()[0] == b"master", "the replica was not promoted")
+            yield rows(*range(100, 200))
+
+        write(cluster, batches(), retryTimeout="40s")
+        read_after = found(query.run_to_end())
+        query.stop()
+
+        assert sorted(number for _, number in read_before + read_after) == list(range(200))
+
+
+def test_what_tasks_miss_is_counted(cluster: Cluster) -> None:
+    fill(cluster.client, KEYS, *range(1, 6))
+    query = Query(
+        DDL, endpoints=cluster.endpoint, streamPattern="orders:*", startingId="earliest", failOnDataLoss="false"
+    )
+    query.plan()
+    for key in KEYS:
+        cluster.client.xtrim(key, maxlen=4, approximate=False)
+    with pytest.warns(UserWarning, match="were trimmed"):
+        assert len(query.run()) == 4 * len(KEYS)
+
+    def counted() -> bool:
+        query.plan()  # what is missing is told of with a batch of its own, once the nodes have passed it on
+        return bool(query.reader.reportLatestOffset()["metrics"]["entriesMissing"] == len(KEYS))
+
+    until(counted, "what tasks missed is not counted")
+    query.stop()
+
+
 # -- markers ----------------------------------------------------------------------------------------------------------
 
 
@@ -375,3 +423,34 @@ def test_a_server_that_is_no_cluster_is_told_of(server: redis.Redis, server_port
 def test_a_cluster_that_does_not_answer_is_told_of() -> None:
     with pytest.raises(ServerGone, match=f"cluster://{LOCALHOST}:1: the server does not answer"):
         read(endpoints=f"cluster://{LOCALHOST}:1", stream="s", retryTimeout="0")
+
+
+# -- with Spark -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_a_query_of_spark_copies_the_streams_of_a_cluster(spark: Any, cluster: Cluster, checkpoint: str) -> None:
+    fill(cluster.client, KEYS, 1, 2)
+    options = {"endpoints": cluster.endpoint, "streamPattern": "orders:*", "startingId": "earliest"}
+    frame = spark.readStream.format("redis_streams").options(**options).schema(DDL).load()
+    copies = frame.selectExpr("concat('copy:', _stream) AS _stream", "n")
+    writer = copies.writeStream.format("redis_streams").option("endpoints", cluster.endpoint)
+
+    def copy_all() -> None:
+        to_its_end(lambda **trigger: writer.option("checkpointLocation", checkpoint).trigger(**trigger).start())
+
+    copy_all()
+    fill(cluster.client, KEYS, 3)
+    cluster.move(KEYS[0])
+    copy_all()
+
+    assert numbers(cluster.client, [f"copy:{key}" for key in KEYS]) == sorted([1, 2, 3] * len(KEYS))
+
+
+def test_a_job_of_spark_leaves_no_markers_in_a_cluster(spark: Any, cluster: Cluster) -> None:
+    frame = spark.range(50).coalesce(1).selectExpr("concat('orders:', id % 24) AS _stream", "id AS n")
+
+    frame.write.format("redis_streams").option("endpoints", cluster.endpoint).mode("append").save()
+
+    assert numbers(cluster.client) == list(range(50))
+    assert cluster.client.keys("__spark:*", target_nodes=RedisCluster.PRIMARIES) == []

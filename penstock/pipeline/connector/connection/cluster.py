@@ -155,6 +155,7 @@ class ClusterClient(Client):
         self._nodes = nodes or Nodes(endpoint, _at_once(access))
         self._slot = slot
         self._waits = True
+        self._listener: Client | None = None
         self.shares = True
         self.tag = "" if slot is None else slot_tag(slot)
 
@@ -167,6 +168,9 @@ class ClusterClient(Client):
 
     def close(self) -> None:
         self._nodes.close()
+        if self._listener is not None:
+            self._listener.close()
+            self._listener = None
 
     def _connect(self) -> None:
         self._nodes.look()
@@ -280,7 +284,10 @@ class ClusterClient(Client):
     def messages(self, channel: str) -> list[bytes]:
         """As a client's: a message that is published at one node is known at all of them."""
         try:
-            return self._with_retries(lambda: _connected(self._nodes.all()[0]), True).messages(channel)
+            if self._listener is None:
+                node = self._with_retries(lambda: self._nodes.all()[0], True)
+                self._listener = Client(node.endpoint, node.access)
+            return self._listener.messages(channel)
         except ServerGone:
             self.close()
             return []
