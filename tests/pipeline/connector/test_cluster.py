@@ -420,6 +420,23 @@ def test_a_server_that_is_no_cluster_is_told_of(server: redis.Redis, server_port
         read(endpoints=f"cluster://{LOCALHOST}:{server_port}", stream="s")
 
 
+def test_a_node_that_is_not_named_as_a_cluster_is_told_of(cluster: Cluster) -> None:
+    fill(cluster.client, KEYS, 1)
+    node = cluster.endpoint.removeprefix("cluster://").split(";")[0]
+    with redis.Redis(LOCALHOST, cluster.nodes[0].port) as client:
+        here = [key.decode() for key in client.keys("*")]
+
+    with pytest.raises(PipelineError, match=r"MOVED .*; the server is a node of a cluster: endpoints=cluster:"):
+        read(DDL, endpoints=node, stream=",".join(KEYS))
+    for mode in ({}, SHARED):
+        query = Query(DDL, endpoints=node, stream=",".join(here), startingId="latest", **mode)
+        with pytest.raises(PipelineError, match=r"CROSSSLOT .*; the server is a node of a cluster: endpoints=cluster:"):
+            query.batch()
+        query.stop()
+    with pytest.raises(PipelineError, match=r"MOVED .*; the server is a node of a cluster"):
+        write_task(read_sink({"endpoints": node}, False), TASK, [rows(*range(24))])
+
+
 def test_a_cluster_that_does_not_answer_is_told_of() -> None:
     with pytest.raises(ServerGone, match=f"cluster://{LOCALHOST}:1: the server does not answer"):
         read(endpoints=f"cluster://{LOCALHOST}:1", stream="s", retryTimeout="0")

@@ -20,7 +20,7 @@ from typing import Any, Final, TypeAlias, TypeVar
 import hiredis
 
 from penstock.errors import ReplyError
-from penstock.pipeline.errors import ServerGone
+from penstock.pipeline.errors import PipelineError, ServerGone
 
 Word: TypeAlias = bytes | str | int
 Request: TypeAlias = Sequence[Word]
@@ -36,6 +36,7 @@ LONGEST_PAUSE_S: Final = 2.0
 NOT_READY: Final = (b"LOADING", b"BUSY ", b"MASTERDOWN")  # error replies that are temporary
 DEMOTED: Final = (b"READONLY", b"UNBLOCKED")  # error replies of a server that has become a replica
 SERVER, SENTINEL, CLUSTER = "server", "sentinel", "cluster"
+CLUSTER_HINT: Final = "; the server is a node of a cluster: endpoints=cluster://host:port"
 
 now_s = time.monotonic
 pause_s = time.sleep
@@ -125,6 +126,8 @@ class Client:
         """The reply to one request; ReplyError if it is refused. `wait_s` is what the server may take (BLOCK)."""
         reply = self.pipeline([words], retry=retry, wait_s=wait_s)[0]
         if isinstance(reply, ReplyError):
+            if text_of(reply).endswith(CLUSTER_HINT):
+                raise PipelineError(f"{self.endpoint.address}: {text_of(reply)}")
             raise reply
         return reply
 
@@ -455,6 +458,12 @@ def _refusal(line: str) -> ReplyError:
 
 def _reply_reader() -> hiredis.Reader:
     return hiredis.Reader(replyError=_refusal, notEnoughData=NO_REPLY_YET)
+
+
+def text_of(refusal: ReplyError) -> str:
+    """An error reply for the user."""
+    text = refusal.text.decode(errors="replace")
+    return text + CLUSTER_HINT if refusal.text.startswith((b"CROSSSLOT", b"MOVED")) else text
 
 
 def parsed(replies: bytes | bytearray) -> list[Reply]:

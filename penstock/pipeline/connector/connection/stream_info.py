@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from penstock.errors import ReplyError
 from penstock.pipeline.connector import schemas
-from penstock.pipeline.connector.connection.client import Client, mapping
+from penstock.pipeline.connector.connection.client import Client, mapping, text_of
 from penstock.pipeline.connector.connection.connection_options import Keys
 from penstock.pipeline.errors import PipelineError
 from penstock.storage.streams import ids
@@ -68,5 +68,5 @@ def stream_states(client: Client, keys: Iterable[bytes]) -> dict[bytes, StreamSt
 
 def refused(client: Client, key: bytes, refusal: ReplyError) -> PipelineError:
     """A server's error reply about a key, as an error for the user."""
-    name, text = key.decode(errors="replace"), refusal.text.decode(errors="replace")
-    return PipelineError(f"{client.endpoint.address}: key {name!r}: {text}")
+    name = key.decode(errors="replace")
+    return PipelineError(f"{client.endpoint.address}: key {name!r}: {text_of(refusal)}")

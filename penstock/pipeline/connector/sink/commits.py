@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from penstock.errors import ReplyError
-from penstock.pipeline.connector.connection.client import Client, Reply, Request, mapping
+from penstock.pipeline.connector.connection.client import Client, Reply, Request, mapping, text_of
 from penstock.pipeline.connector.sink.ledger import (
     COMMITS,
     Ledger,
@@ -21,7 +21,6 @@ from penstock.pipeline.connector.sink.ledger import (
     marker_key,
     newest_request,
     restored_advice,
-    text_of,
 )
 from penstock.pipeline.connector.sink.placement import CRC32, RENDEZVOUS
 from penstock.pipeline.connector.sink.sink_options import DISK, REPLICAS, SinkOptions

@@ -14,9 +14,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from penstock.errors import ReplyError
-from penstock.pipeline.connector.connection.client import Client, Reply, Request, bulk_strings, packed
+from penstock.pipeline.connector.connection.client import Client, Reply, Request, bulk_strings, packed, text_of
 from penstock.pipeline.connector.sink.idempotent_writes import IdmpSettings
-from penstock.pipeline.connector.sink.ledger import text_of
 from penstock.pipeline.connector.sink.pending_operations import FATAL, Columns, among, checked, chunks, with_ids
 from penstock.pipeline.connector.sink.resp_columns import BINARY, Headers, Texts, join
 from penstock.pipeline.connector.sink.sink_options import KEY_HERE, SinkOptions

@@ -14,8 +14,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from penstock.errors import ReplyError
-from penstock.pipeline.connector.connection.client import Client, Reply, Request, mapping, parsed
-from penstock.pipeline.connector.sink.ledger import text_of
+from penstock.pipeline.connector.connection.client import Client, Reply, Request, mapping, parsed, text_of
 from penstock.pipeline.connector.sink.resp_columns import BINARY, Texts, as_bytes
 from penstock.pipeline.connector.sink.row_encoder import Encoded, Encoder
 from penstock.pipeline.errors import PipelineError

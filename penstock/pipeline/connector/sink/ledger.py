@@ -15,7 +15,7 @@ from typing import Final
 
 from penstock.errors import ReplyError
 from penstock.pipeline.connector import schemas
-from penstock.pipeline.connector.connection.client import Client, Reply, Request, mapping, packed
+from penstock.pipeline.connector.connection.client import Client, Reply, Request, mapping, packed, text_of
 from penstock.pipeline.connector.sink.resp_columns import Texts
 from penstock.pipeline.connector.sink.row_encoder import Encoded
 from penstock.pipeline.errors import PipelineError, ServerGone
@@ -270,10 +270,6 @@ def restored_advice(query: str) -> str:
         f"written (startingId); or, to write the rows again, remove the markers with `penstock pipeline markers "
         f"--query {query} --remove`, and set failOnDataLoss=false for one batch"
     )
-
-
-def text_of(refusal: ReplyError) -> str:
-    return refusal.text.decode(errors="replace")
 
 
 # -- on the driver ----------------------------------------------------------------------------------------------------

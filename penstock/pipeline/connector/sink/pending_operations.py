@@ -13,8 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from penstock.errors import ReplyError
-from penstock.pipeline.connector.connection.client import Client, Reply, Request, bulk_strings
-from penstock.pipeline.connector.sink.ledger import text_of
+from penstock.pipeline.connector.connection.client import Client, Reply, Request, bulk_strings, text_of
 from penstock.pipeline.connector.sink.resp_columns import BINARY, Headers, Texts, as_bytes
 from penstock.pipeline.connector.sink.sink_options import SinkOptions
 from penstock.pipeline.errors import OptionError, PipelineError

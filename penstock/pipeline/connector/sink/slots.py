@@ -13,9 +13,9 @@ import numpy
 import pyarrow as pa
 
 from penstock.errors import ReplyError
-from penstock.pipeline.connector.connection.client import Client, Request, mapping
+from penstock.pipeline.connector.connection.client import Client, Request, mapping, text_of
 from penstock.pipeline.connector.connection.cluster import ClusterClient, slot_tag, slots_of
-from penstock.pipeline.connector.sink.ledger import Ledger, Task, marker_key, text_of
+from penstock.pipeline.connector.sink.ledger import Ledger, Task, marker_key
 from penstock.pipeline.connector.sink.resp_columns import as_bytes
 from penstock.pipeline.connector.sink.sink_options import ADD, DEADLETTER, KEY_HERE, SinkOptions
 from penstock.pipeline.errors import PipelineError

@@ -12,7 +12,7 @@ from typing import Any, Final
 from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows
 
 from penstock.errors import ReplyError
-from penstock.pipeline.connector.connection.client import Client, Reply, Request, mapping, now_s, pause_s
+from penstock.pipeline.connector.connection.client import Client, Reply, Request, mapping, now_s, pause_s, text_of
 from penstock.pipeline.connector.connection.stream_info import StreamState, stream_states
 from penstock.pipeline.connector.source.data_loss import (
     WENT_BACK,
@@ -37,7 +37,7 @@ from penstock.pipeline.connector.source.partition_reader import Task
 from penstock.pipeline.connector.source.source_metrics import ENTRIES_BEHIND, METRICS, NOWHERE, REDELIVERED, STREAMS
 from penstock.pipeline.connector.source.source_options import EARLIEST, LATEST
 from penstock.pipeline.connector.source.stream_reader import StreamReader
-from penstock.pipeline.errors import ServerGone
+from penstock.pipeline.errors import PipelineError, ServerGone
 from penstock.storage.streams import ids
 from penstock.storage.streams.ids import StreamId
 
@@ -243,7 +243,7 @@ class SharedReader(StreamReader):
     def _refused(self, refusal: ReplyError, done: Delivered) -> None:
         self._recover = True  # another server, or another stream, may have delivered something
         if not refusal.text.startswith(b"NOGROUP"):
-            raise refusal
+            raise PipelineError(f"the group {self.group!r} cannot be read: {text_of(refusal)}")
         self._on_group_destroyed(done)
 
     def _delivered(self, name: str, reply: Reply) -> dict[StreamOf, list[bytes]]:
