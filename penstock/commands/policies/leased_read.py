@@ -12,12 +12,12 @@ from penstock.commands.streams.reading.read_arguments import ReadArguments
 from penstock.commands.streams.reading.xread import Budget
 from penstock.engine.aof import group_effects
 from penstock.engine.context import Context
-from penstock.engine.policies import dead_letters, keys, leases, settling
+from penstock.engine.policies import dead_letters, keys, leases, limits, settling
 from penstock.protocol import entries
 from penstock.storage.policies.group_policy import GroupPolicy
 from penstock.storage.policies.stream_policies import NONE
 from penstock.storage.streams.pending.consumer import Consumer
-from penstock.storage.streams.pending.pending_block import COUNT_UP, PendingSlot, in_runs
+from penstock.storage.streams.pending.pending_block import COUNT_UP, RELEASED, PendingSlot, in_runs
 
 MOST_ASIDE: Final = 1000  # dead letters and deleted entries that one read meets; a tick goes on
 
@@ -34,12 +34,40 @@ def read(
     """The entries as an array; b"" if there are none. A NOACK read gets new ones only: it acknowledges nothing."""
     group, policy = target.group, target.group.policy
     assert policy is not None, "the caller looked"
+    most = max_count
+    if policy.settings.has_limits:
+        most = min(max_count, limits.most_now(policy, ctx.now_ms))
+        policy.is_stopped = policy.is_stopped or not most
+        if not most:
+            return b""
     budget.open_stream(target.key)
     parts: list[bytes] = []
     if claims or (policy.settings.ack_wait_ms != NONE and not options.no_ack):
-        parts = _deliver_again(ctx, target, policy, consumer, options.claim_ms if claims else NONE, max_count, budget)
+        parts = _deliver_again(ctx, target, policy, consumer, options.claim_ms if claims else NONE, most, budget)
+    if policy.settings.in_flight != NONE and not options.no_ack:
+        has_room = limits.room(group, policy)
+        policy.is_short = policy.is_short or not has_room
+        most = min(most, len(parts) + has_room)
+    answer = _with_first(ctx, target, policy, consumer, options, claims, parts, most, budget)
+    if policy.settings.has_limits and parts:
+        settling.handed_out(ctx, target.key, target.stream, group, policy, len(parts))
+    return answer
+
+
+def _with_first(
+    ctx: Context,
+    target: ReadTarget,
+    policy: GroupPolicy,
+    consumer: Consumer,
+    options: ReadArguments,
+    claims: bool,
+    parts: list[bytes],
+    max_count: int,
+    budget: Budget,
+) -> bytes:
+    """Add first deliveries to `parts`, up to `max_count` entries in all: an array; b"" if it is empty."""
     again = len(parts)
-    order = keys.order_of(target.stream, group, policy)
+    order = keys.order_of(target.stream, target.group, policy)
     if order is not None:
         shown = keyed_read.read_new(ctx, target, policy, order, consumer, options.no_ack, max_count - again, budget)
         parts += [entries.with_delivery(entry, 0, 0) for entry in shown] if claims else shown
@@ -69,11 +97,16 @@ def read_again_together(
 
 
 class Again:
-    """What a read finds that may be delivered again: what it shows and takes, and what it puts aside."""
+    """What a read finds that may be delivered again: what it shows and takes, and what it puts aside.
 
-    __slots__ = ("dead", "deleted", "shown", "taken")
+    room: how many more entries may be with workers then. lacks_room: something was held back for want of it.
+    """
 
-    def __init__(self) -> None:
+    __slots__ = ("dead", "deleted", "lacks_room", "room", "shown", "taken")
+
+    def __init__(self, room: int) -> None:
+        self.room = room
+        self.lacks_room = False
         self.shown: list[bytes] = []  # the entries, as the reply has them
         self.taken: list[PendingSlot] = []
         self.deleted: list[PendingSlot] = []
@@ -87,9 +120,12 @@ def next_again(
 
     Changes nothing but the budget.
     """
-    again = Again()
+    again = Again(limits.room(target.group, policy))
     min_idle_ms = leases.least_idle_ms(ctx, policy) if claim_ms == NONE else claim_ms
-    for block, slot in leases.ready_slots(target.stream, target.group, policy, min_idle_ms, ctx.now_ms):
+    walk = leases.ready_slots(target.stream, target.group, policy, min_idle_ms, ctx.now_ms)
+    skipped = 0
+    while (found := next(walk, None)) is not None:
+        block, slot = found
         if len(again.taken) >= max_count or len(again.deleted) + len(again.dead) >= MOST_ASIDE:
             break
         if not block.segment.is_live(slot):
@@ -98,6 +134,14 @@ def next_again(
         if dead_letters.is_exhausted(policy, block.counts[slot]):
             again.dead.append((block, slot))
             continue
+        if block.owners[slot] == RELEASED:
+            if not again.room:
+                again.lacks_room = True
+                skipped += 1
+                if skipped == MOST_ASIDE:
+                    walk = leases.ended_slots(target.stream, target.group, policy, min_idle_ms, ctx.now_ms)
+                continue
+            again.room -= 1
         shown = block.segment.entry(slot)
         if claim_ms != NONE:
             shown = entries.with_delivery(shown, max(ctx.now_ms - block.times[slot], 0), block.counts[slot])
@@ -134,6 +178,7 @@ def _deliver_again(
         policy.redelivered += delivered_before
         ctx.policies.redelivered += delivered_before
         settling.delivered(ctx, target.key, target.stream, group, ctx.now_ms)
+    policy.is_short = policy.is_short or again.lacks_room
     if again.dead:
         settling.buried(ctx, target.key, target.stream, group)
     return again.shown

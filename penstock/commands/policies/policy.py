@@ -1,6 +1,6 @@
 """PENSTOCK.POLICY: sets what the server is to do with a stream's entries by itself.
 
-Tests: transcripts policies_leases, policies_retention, policies_dead_letters, policies_key; law
+Tests: transcripts policies_leases, policies_retention, policies_dead_letters, policies_key, policies_limits; law
 policies/test_policy_laws, policies/test_access_laws; model policies/test_beside_naive_queue.
 """
 
@@ -12,6 +12,9 @@ from penstock.commands.policies.policy_arguments import (
     FORWARD,
     FORWARD_OPTIONS,
     GROUP_AT,
+    GROUP_OPTIONS,
+    PAUSE,
+    RATE,
     RETENTION_OPTIONS,
     STREAM_AT,
     TARGET,
@@ -25,7 +28,7 @@ from penstock.commands.policies.policy_arguments import (
 )
 from penstock.commands.streams import stream_arguments
 from penstock.commands.streams.changing.xsetid import existing
-from penstock.engine import refusals
+from penstock.engine import arguments, refusals
 from penstock.engine.context import Context
 from penstock.engine.policies import policy_lines, policy_notes, retention, settling, targets
 from penstock.engine.table.command_table import command
@@ -35,9 +38,11 @@ from penstock.protocol import reply
 from penstock.storage.policies.group_policy import GroupSettings
 from penstock.storage.policies.stream_policies import AT_ONCE, StreamSettings
 from penstock.storage.streams import ids
+from penstock.storage.streams.pending.group import Group
 from penstock.storage.streams.stream import Stream
 
 FLOOR: Final = b"FLOOR"  # the log's word: it stands last
+RATED: Final = b"RATED"  # the log's word: it stands alone, behind the group
 
 
 @command(
@@ -45,7 +50,8 @@ FLOOR: Final = b"FLOOR"  # the log's word: it stands last
     "key [GROUP group] [MAXLEN maxlen:integer] [MAXAGE milliseconds] condition:[KEEPREF|DELREF|ACKED] "
     "[FORWARD forward-key:key] [AT field] [AFTER milliseconds] "
     "[ACKWAIT milliseconds] [BACKOFF (min:integer max:integer)] [JITTER percent:integer] "
-    "[MAXDELIVER count] [DEADLETTER deadletter-key:key] [REAP milliseconds] [KEY field] [RESET]",
+    "[MAXDELIVER count] [DEADLETTER deadletter-key:key] [REAP milliseconds] [KEY field] "
+    "pause:[PAUSE until] [RATE (count:integer milliseconds:integer)] [INFLIGHT count] [RESET]",
     group="stream",
     since=PENSTOCK_VERSION,
     flags="write",
@@ -59,8 +65,9 @@ def penstock_policy(ctx: Context, args: list[bytes]) -> bytes:
     stream = existing(ctx, key)
     if len(args) == 2:
         raise ReplyError(b"ERR At least one parameter must be specified")
+    logged = [b"PENSTOCK.POLICY", *args[1:]]
     if is_of_group(args):
-        _change_group(ctx, key, stream, args)
+        _change_group(ctx, key, stream, args, logged)
     elif args[2].upper() == b"RESET":
         if len(args) > 3:
             raise refusals.syntax()
@@ -68,7 +75,7 @@ def penstock_policy(ctx: Context, args: list[bytes]) -> bytes:
     else:
         _set_stream(ctx, key, stream, args)
     ctx.dirty += 1
-    policy_lines.log(ctx, [b"PENSTOCK.POLICY", *args[1:]])
+    policy_lines.log(ctx, logged)
     settling.settle(ctx, key, stream, retention.SHORT_SLICE)
     return reply.OK
 
@@ -108,7 +115,8 @@ def _set_stream(ctx: Context, key: bytes, stream: Stream, args: list[bytes]) -> 
     settling.drop_unused(ctx, key, stream)
 
 
-def _change_group(ctx: Context, key: bytes, stream: Stream, args: list[bytes]) -> None:
+def _change_group(ctx: Context, key: bytes, stream: Stream, args: list[bytes], logged: list[bytes]) -> None:
+    """Set what is named, or unset all. The end of a pause is put into `logged`."""
     if len(args) == 3:
         raise refusals.syntax()
     group = stream.groups.get(args[3])
@@ -119,20 +127,32 @@ def _change_group(ctx: Context, key: bytes, stream: Stream, args: list[bytes]) -
     is_reset = args[4].upper() == b"RESET"
     if is_reset and len(args) > 5:
         raise refusals.syntax()
+    if ctx.session.privileged and args[GROUP_AT] == RATED:
+        _count_rated(group, args)
+        return
     settings = GroupSettings() if is_reset or group.policy is None else group.policy.settings.copy()
+    named: set[bytes] = set()
     if not is_reset:
         reader = OptionReader(args, GROUP_AT)
-        read_group_options(settings, reader)
+        read_group_options(settings, reader, ctx.now_ms)
         if not ctx.session.privileged:
             _refuse_target(ctx, key, settings.dead_letter, DEAD_LETTER, reader)
         refuse_group_settings(settings)
+        named = reader.named
+        for at in GROUP_OPTIONS.places_of(PAUSE, logged, GROUP_AT):
+            logged[at + 1] = policy_lines.pause_words(settings.paused_until_ms)[1]
     elif group.policy is None:
         return
     policy = settling.group_policy_of(ctx, key, stream, group)
+    if RATE in named or is_reset:
+        policy.window.clear()
+    if policy.settings.has_limits or settings.has_limits:
+        policy.is_short = policy.is_stopped = False
+        ctx.signal(key)
     if settings.key_field != policy.settings.key_field:
         policy.keys = None  # what waited is judged anew
     policy.settings = settings
-    policy_notes.group_set(ctx, key, group.name, settings)
+    policy_notes.group_set(ctx, key, group.name, settings, named)
     policy.examine_anew()
     if not settings.is_set and not policy.held_count(ctx.now_ms):
         group.set_policy(None)
@@ -162,3 +182,12 @@ def _refuse_circle(ctx: Context, key: bytes, target: bytes | None) -> None:
         value = ctx.value(target)
         policies = value.policies if isinstance(value, Stream) else None
         target = None if policies is None else policies.settings.forward
+
+
+def _count_rated(group: Group, args: list[bytes]) -> None:
+    """The log says when entries were handed out, for RATE: pairs of a moment and a number."""
+    policy = group.policy
+    if policy is not None:
+        for at in range(GROUP_AT + 1, len(args) - 1, 2):
+            policy.window.add(arguments.integer(args[at]), arguments.integer(args[at + 1]))
+        policy.window.forget(policy.window.pairs[-1][0] - policy.settings.rate_ms)

@@ -7,7 +7,7 @@ from penstock.engine import arguments, refusals
 from penstock.engine.table.key_place import KeyPlace
 from penstock.engine.table.option_table import OptionTable
 from penstock.errors import ReplyError
-from penstock.storage.policies.group_policy import GroupSettings
+from penstock.storage.policies.group_policy import FOREVER, GroupSettings
 from penstock.storage.policies.stream_policies import NONE, StreamSettings
 from penstock.storage.streams.trim import ACKNOWLEDGED
 
@@ -22,6 +22,11 @@ COPIED: Final = "RW access update"  # where a target gets its entries
 TARGET: Final = "RW insert"
 MOST_DELIVERIES: Final = 1_000_000
 LONGEST_ACK_WAIT_MS: Final = 2_592_000_000  # 30 days
+LONGEST_RATE_MS: Final = 2_592_000_000  # 30 days
+MOST_RATED: Final = 100_000
+MOST_IN_FLIGHT: Final = 1_000_000
+PAUSE: Final = b"PAUSE"
+RATE: Final = b"RATE"
 NO_LEAST: Final = -(2**63)
 _UNSET: Final = b"NONE"
 
@@ -44,6 +49,7 @@ STREAM_OPTIONS: Final = PolicyOptions(
 )
 GROUP_OPTIONS: Final = PolicyOptions({
     b"ACKWAIT": 1, b"BACKOFF": 2, b"JITTER": 1, b"MAXDELIVER": 1, DEAD_LETTER: 1, b"REAP": 1, b"KEY": 1,
+    PAUSE: 1, RATE: 2, b"INFLIGHT": 1,
 })  # fmt: skip
 
 
@@ -106,6 +112,34 @@ class OptionReader:
             raise ReplyError(b"ERR %b must be between %d and %d" % (option, least, most))
         return number
 
+    def rate(self) -> tuple[int, int]:
+        """How many deliveries, and in how many ms, behind RATE; NONE for both if one word says that."""
+        word = self.value()
+        if word.upper() == _UNSET:
+            return NONE, NONE
+        span = self._args[self._at] if self._at < self._end else b""
+        self._at += 1
+        if arguments.is_integer(word) and arguments.is_integer(span):
+            number, span_ms = int(word), int(span)
+            if 1 <= number <= MOST_RATED and 1 <= span_ms <= LONGEST_RATE_MS:
+                return number, span_ms
+        raise ReplyError(b"ERR RATE needs a number of deliveries and a time in ms")
+
+    def pause(self, now_ms: int) -> int:
+        """When the pause behind PAUSE ends, in unix ms; NONE if there is none, or its end is over."""
+        word = self.value()
+        if word.upper() == _UNSET:
+            return NONE
+        if word.upper() == b"FOREVER":
+            return FOREVER
+        is_relative = word.startswith(b"+")
+        number = word[1:] if is_relative else word
+        if arguments.is_integer(number) and int(number) >= 0:
+            until_ms = int(number) + (now_ms if is_relative else 0)
+            if until_ms < FOREVER:
+                return until_ms if until_ms > now_ms else NONE
+        raise ReplyError(b"ERR PAUSE must be FOREVER, a unix time in ms, or +ms")
+
     def delays(self) -> tuple[int, int]:
         """The shortest and the longest delay behind BACKOFF; NONE for both if one word says that."""
         word = self.value()
@@ -145,7 +179,7 @@ def refuse_stream_settings(settings: StreamSettings) -> None:
         raise ReplyError(b"ERR AT and AFTER need FORWARD")
 
 
-def read_group_options(settings: GroupSettings, reader: OptionReader) -> None:
+def read_group_options(settings: GroupSettings, reader: OptionReader, now_ms: int) -> None:
     """As `read_stream_options`, for a group."""
     while option := reader.next(GROUP_OPTIONS):
         if option == b"ACKWAIT":
@@ -160,6 +194,12 @@ def read_group_options(settings: GroupSettings, reader: OptionReader) -> None:
             settings.dead_letter = reader.name()
         elif option == b"KEY":
             settings.key_field = reader.name()
+        elif option == PAUSE:
+            settings.paused_until_ms = reader.pause(now_ms)
+        elif option == RATE:
+            settings.rate, settings.rate_ms = reader.rate()
+        elif option == b"INFLIGHT":
+            settings.in_flight = reader.bounded(1, MOST_IN_FLIGHT)
         else:
             settings.reap_ms = reader.number(1)
 
@@ -172,6 +212,8 @@ def refuse_group_settings(settings: GroupSettings) -> None:
         raise ReplyError(b"ERR KEY needs ACKWAIT")
     if settings.jitter_percent != NONE and settings.backoff_min_ms == NONE:
         raise ReplyError(b"ERR JITTER needs BACKOFF")
+    if settings.in_flight != NONE and settings.ack_wait_ms == NONE:
+        raise ReplyError(b"ERR INFLIGHT needs ACKWAIT")
 
 
 # -- keys -------------------------------------------------------------------------------------------------------------

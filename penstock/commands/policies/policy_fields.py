@@ -3,9 +3,10 @@
 from typing import Final
 
 from penstock.engine.context import Context
-from penstock.engine.policies import forwarding, leases, retention
+from penstock.engine.policies import forwarding, leases, limits, retention
 from penstock.protocol import reply
 from penstock.storage.deadlines import NEVER
+from penstock.storage.policies.group_policy import FOREVER, GroupPolicy
 from penstock.storage.policies.stream_policies import NONE
 from penstock.storage.streams import ids
 from penstock.storage.streams.pending.group import Group
@@ -61,7 +62,25 @@ def of_group(ctx: Context, stream: Stream, group: Group) -> list[tuple[bytes, by
         (b"reaped", reply.integer(policy.reaped)),
         (b"blocked", _text(ctx, policy.blocked or None)),
     ]
+    if settings.has_limits:
+        shown += _of_limits(ctx, group, policy)
     return [(NAME, reply.fields(shown, ctx.resp3))]
+
+
+def _of_limits(ctx: Context, group: Group, policy: GroupPolicy) -> list[tuple[bytes, bytes]]:
+    """What is shown of a group with limits, too."""
+    settings = policy.settings
+    limits.most_now(policy, ctx.now_ms)  # forgets what is not within the window any more
+    is_endless = settings.paused_until_ms == FOREVER
+    pause = reply.integer(-1) if is_endless else _number(ctx, settings.paused_until_ms)
+    return [
+        (b"pause", pause),
+        (b"rate", _number(ctx, settings.rate)),
+        (b"rate-ms", _number(ctx, settings.rate_ms)),
+        (b"rated", reply.integer(policy.window.count)),
+        (b"inflight", _number(ctx, settings.in_flight)),
+        (b"owned", reply.integer(limits.owned_count(group))),
+    ]
 
 
 def counters(ctx: Context) -> dict[str, int]:

@@ -5,17 +5,17 @@ an attempt has ended. A group without a policy that is applied has no Attempts: 
 """
 
 from penstock.engine.context import Context
-from penstock.engine.policies import dead_letters, keys, leases, settling
+from penstock.engine.policies import dead_letters, keys, leases, limits, settling
 from penstock.storage.policies.group_policy import GroupPolicy
 from penstock.storage.streams.pending.group import Group
-from penstock.storage.streams.pending.pending_block import PendingSlot
+from penstock.storage.streams.pending.pending_block import RELEASED, PendingSlot
 from penstock.storage.streams.stream import Stream
 
 
 class Attempts:
     """The policy of one group, for one request."""
 
-    __slots__ = ("_ctx", "_group", "_key", "_policy", "_stream", "can_bury")
+    __slots__ = ("_ctx", "_group", "_key", "_most", "_policy", "_room", "_stream", "can_bury")
 
     def __init__(self, ctx: Context, key: bytes, stream: Stream, group: Group, policy: GroupPolicy) -> None:
         self._ctx = ctx
@@ -23,7 +23,23 @@ class Attempts:
         self._stream = stream
         self._group = group
         self._policy = policy
+        self._most = limits.most_now(policy, ctx.now_ms)
+        self._room = limits.room(group, policy)
         self.can_bury = policy.settings.dead_letter is not None
+
+    def may_hand_out(self, found: PendingSlot) -> bool:
+        """Whether limits let one more pending entry be handed out; then the caller hands it out. O(1)."""
+        needs_room = found[0].owners[found[1]] == RELEASED
+        if not self._most or (needs_room and not self._room):
+            return False
+        self._most -= 1
+        self._room -= needs_room
+        return True
+
+    def note_handed_out(self, count: int) -> None:
+        """An XAUTOCLAIM has handed out so many entries."""
+        if self._policy.settings.has_limits:
+            settling.handed_out(self._ctx, self._key, self._stream, self._group, self._policy, count)
 
     def is_kept_back(self, found: PendingSlot) -> bool:
         """Whether an entry's moment is to come, or it waits for its value. O(1)."""

@@ -11,7 +11,7 @@ from typing import Final
 from penstock.engine.aof import group_effects
 from penstock.engine.aof.group_effects import Released
 from penstock.engine.context import Context
-from penstock.engine.policies import dead_letters, keys, policy_lines, policy_notes, targets
+from penstock.engine.policies import dead_letters, keys, limits, policy_lines, policy_notes, targets
 from penstock.engine.policies.tick_budget import TickBudget
 from penstock.storage.deadlines import NEVER
 from penstock.storage.policies.group_policy import BEFORE_ALL, GroupPolicy
@@ -60,6 +60,12 @@ def ready_slots(
 
     Deleted pending entries among the released are included. Nothing may change while walking.
     """
+    yield from released_slots(stream, group, policy, now_ms)
+    yield from ended_slots(stream, group, policy, min_idle_ms, now_ms)
+
+
+def released_slots(stream: Stream, group: Group, policy: GroupPolicy, now_ms: int) -> Iterator[PendingSlot]:
+    """`ready_slots`, as far as they were given back."""
     order = _note_unknown(stream, group, policy)
     for ready_ms, _, entry_id in policy.order:
         if ready_ms > now_ms:
@@ -68,6 +74,13 @@ def ready_slots(
         assert found is not None, "a released entry is pending"
         if order is None or order.may_be_handed_out(entry_id):
             yield found
+
+
+def ended_slots(
+    stream: Stream, group: Group, policy: GroupPolicy, min_idle_ms: int, now_ms: int
+) -> Iterator[PendingSlot]:
+    """`ready_slots`, as far as they have an owner."""
+    order = keys.order_of(stream, group, policy)
     for time_ms, block, slot in claim_walk.live_in_time_order(group.pel.order):
         if now_ms - time_ms < min_idle_ms:
             break
@@ -94,8 +107,13 @@ def leases_have_ended(ctx: Context, policy: GroupPolicy) -> bool:
 
 
 def oldest_claimable_ms(stream: Stream, group: Group, policy: GroupPolicy, now_ms: int) -> int:
-    """As claim_walk.oldest_live_ms, without what is held: 0 if something that was released is ready."""
-    for block, slot in ready_slots(stream, group, policy, 0, now_ms):
+    """As claim_walk.oldest_live_ms, without what is held or has no room: 0 if something that was released is ready."""
+    has_room = limits.room(group, policy) > 0
+    if has_room:
+        ready = ready_slots(stream, group, policy, 0, now_ms)
+    else:
+        ready = ended_slots(stream, group, policy, 0, now_ms)
+    for block, slot in ready:
         if block.segment.is_live(slot):
             return block.times[slot]
     return claim_walk.NONE_LIVE

@@ -6,7 +6,7 @@ from typing import Final
 from penstock.engine.context import Context
 from penstock.protocol import private_lines, reply
 from penstock.storage.keyspace import Keyspace
-from penstock.storage.policies.group_policy import GroupPolicy, GroupSettings
+from penstock.storage.policies.group_policy import FOREVER, GroupPolicy, GroupSettings
 from penstock.storage.policies.stream_policies import NONE, StreamPolicies, StreamSettings
 from penstock.storage.streams import ids
 from penstock.storage.streams.ids import StreamId
@@ -16,6 +16,7 @@ from penstock.storage.streams.trim import ACKNOWLEDGED, DELETE_REFERENCES
 
 AUX_FIELD: Final = b"penstock-policies"  # of an RDB file; a Redis skips AUX fields that it does not know
 MOST_IDS: Final = 1000  # of one line
+MOST_PAIRS: Final = 500  # of one line
 
 
 def log(ctx: Context, words: list[bytes]) -> None:
@@ -31,6 +32,15 @@ def log_floor(ctx: Context, key: bytes, floor: StreamId) -> None:
 def log_hold(ctx: Context, key: bytes, group: Group, texts: list[bytes], count: int, until_ms: int) -> None:
     """Released entries with one delivery count are held until a moment."""
     log(ctx, _hold(key, group, texts, count, until_ms))
+
+
+def log_rated(ctx: Context, key: bytes, group: Group, pairs: list[int]) -> None:
+    """RATE counts entries that were handed out: moments and numbers. Only the log may say RATED."""
+    log(ctx, _rated(key, group, pairs))
+
+
+def _rated(key: bytes, group: Group, pairs: list[int]) -> list[bytes]:
+    return [b"PENSTOCK.POLICY", key, b"GROUP", group.name, b"RATED", *[b"%d" % number for number in pairs]]
 
 
 def _hold(key: bytes, group: Group, texts: list[bytes], count: int, until_ms: int) -> list[bytes]:
@@ -55,6 +65,9 @@ def _group_requests(key: bytes, group: Group, policy: GroupPolicy, now_ms: int) 
     words = group_words(policy.settings)
     if words:
         yield [b"PENSTOCK.POLICY", key, b"GROUP", group.name, *words]
+    counted = [pair for pair in policy.window.pairs if pair[0] > now_ms - policy.settings.rate_ms]
+    for at in range(0, len(counted), MOST_PAIRS):
+        yield _rated(key, group, [number for pair in counted[at : at + MOST_PAIRS] for number in pair])
     texts: list[bytes] = []
     former = (0, 0)
     for until_ms, _, entry_id in policy.held(now_ms):
@@ -126,4 +139,15 @@ def group_words(settings: GroupSettings) -> list[bytes]:
         words += (b"KEY", settings.key_field)
     if settings.reap_ms != NONE:
         words += (b"REAP", b"%d" % settings.reap_ms)
+    if settings.paused_until_ms != NONE:
+        words += pause_words(settings.paused_until_ms)
+    if settings.rate != NONE:
+        words += (b"RATE", b"%d" % settings.rate, b"%d" % settings.rate_ms)
+    if settings.in_flight != NONE:
+        words += (b"INFLIGHT", b"%d" % settings.in_flight)
     return words
+
+
+def pause_words(until_ms: int) -> tuple[bytes, bytes]:
+    """The option that says when a pause ends; NONE: there is none."""
+    return b"PAUSE", b"NONE" if until_ms == NONE else b"FOREVER" if until_ms == FOREVER else b"%d" % until_ms

@@ -4,8 +4,8 @@ from penstock.engine.context import Context
 from penstock.engine.policies import policy_lines
 from penstock.engine.policies.policy_log import MOVED, REAPED, SET, STUCK, shown
 from penstock.engine.server_state import ServerState
-from penstock.storage.policies.group_policy import GroupSettings
-from penstock.storage.policies.stream_policies import StreamPolicies
+from penstock.storage.policies.group_policy import FOREVER, GroupSettings
+from penstock.storage.policies.stream_policies import NONE, StreamPolicies
 from penstock.storage.streams.stream import Stream
 
 
@@ -20,8 +20,12 @@ def stream_set(ctx: Context, key: bytes, policies: StreamPolicies | None) -> Non
     _set(ctx, key, None, [] if policies is None else policy_lines.stream_words(policies.settings, policies))
 
 
-def group_set(ctx: Context, key: bytes, group: bytes, settings: GroupSettings) -> None:
-    """As `stream_set`, for a group."""
+def group_set(ctx: Context, key: bytes, group: bytes, settings: GroupSettings, named: set[bytes]) -> None:
+    """As `stream_set`, for a group; named: the options that the request named."""
+    if named == {b"PAUSE"} and settings.paused_until_ms != NONE and not ctx.session.privileged:
+        end = "" if settings.paused_until_ms == FOREVER else f" until {settings.paused_until_ms}"
+        ctx.policies.log.note(_subject(ctx, key, group), SET, 1, f"paused{end}", [])
+        return
     _set(ctx, key, group, policy_lines.group_words(settings))
 
 

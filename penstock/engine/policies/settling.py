@@ -6,7 +6,7 @@ Handlers call these functions for streams that have policies. While the log is r
 
 from penstock.engine.aof.group_effects import Released
 from penstock.engine.context import Context
-from penstock.engine.policies import forwarding, keys, leases, policy_lines, reaping, retention
+from penstock.engine.policies import forwarding, keys, leases, limits, policy_lines, reaping, retention
 from penstock.engine.policies.tick_budget import TickBudget
 from penstock.storage.deadlines import NEVER
 from penstock.storage.policies.group_policy import GroupPolicy
@@ -43,6 +43,9 @@ def settle(ctx: Context, key: bytes, stream: Stream, most_trimmed: int = retenti
         return
     retention.run(ctx, key, stream, policies, most_trimmed)
     keys.settle(ctx, key, stream)
+    for group in stream.groups.values():
+        if group.policy is not None and (group.policy.is_short or group.policy.is_stopped):
+            limits.settle(ctx, key, group, group.policy)
     forwarding.note_new(stream, policies)
     note_due(ctx, key, stream)
 
@@ -79,6 +82,7 @@ def _look_at_groups(ctx: Context, key: bytes, stream: Stream, policies: StreamPo
             continue
         leases.examine(ctx, key, stream, group, policy, budget)
         due_ms = min(due_ms, reaping.reap(ctx, key, group, policy), leases.next_ms(ctx, stream, group, policy))
+        due_ms = min(due_ms, limits.examine(ctx, key, group, policy))
         if not policy.settings.is_set and not policy.held_count(ctx.now_ms):
             group.set_policy(None)
         ctx.effects.end_unit()
@@ -115,6 +119,12 @@ def delivered(ctx: Context, key: bytes, stream: Stream, group: Group, delivered_
         if delivered_ms < ctx.now_ms:
             leases.set_back(policy, delivered_ms)
         wake(ctx, key, stream, delivered_ms + policy.settings.ack_wait_ms)
+
+
+def handed_out(ctx: Context, key: bytes, stream: Stream, group: Group, policy: GroupPolicy, count: int) -> None:
+    """A read of a group with limits, or an XAUTOCLAIM, has handed out so many entries."""
+    limits.note_handed_out(ctx, key, group, policy, count)
+    wake(ctx, key, stream, limits.lifted_ms(policy, ctx.now_ms))
 
 
 def consumer_deleted(ctx: Context, key: bytes, stream: Stream, group: Group, consumer: Consumer) -> None:

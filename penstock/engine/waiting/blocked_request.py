@@ -13,7 +13,8 @@ class BlockedRequest:
     """One request that waits. `deadline_ms` 0 means for ever. Heaps order them by `serial`, which no two have.
 
     group: the consumer group of an XREADGROUP; None for readers that are simply tried again (XREAD, BLPOP).
-    claims: the reader may find something in the pending list (XREADGROUP CLAIM).
+    claims: the reader may find something else than others of its group: pending entries by its own min-idle-time
+    (XREADGROUP CLAIM), or in a group with a policy new ones only, and those beyond INFLIGHT, too (NOACK).
     kind: the type of value that it waits for; a key of another type does not wake it.
     is_plain: it waits for a group's new entries in one stream, as others do; known once it is blocked.
     wakes_on_loss: it must hear of the key's deletion and of another type at the key (XREADGROUP).

@@ -5,25 +5,35 @@ from typing import Final
 from sortedcontainers import SortedList
 
 from penstock.storage.policies.key_order import KeyOrder
+from penstock.storage.policies.rate_window import RateWindow
 from penstock.storage.policies.stream_policies import NONE
 from penstock.storage.streams.ids import StreamId
 from penstock.storage.streams.pending.pending_block import RELEASED, PendingBlock
 
 BEFORE_ALL: Final = -1  # before every delivery time
 LAST_SERIAL: Final = 2**63  # above every serial
+FOREVER: Final = 2**63 - 1  # the end of a pause that has none
 
 
 class GroupSettings:
-    """What PENSTOCK.POLICY sets for a group. Numbers are NONE if they are not set; times are in ms."""
+    """What PENSTOCK.POLICY sets for a group. Numbers are NONE if they are not set; times are in ms.
+
+    paused_until_ms: nothing is handed out before. rate: so many entries at most are handed out in any span of rate_ms.
+    in_flight: so many pending entries at most have an owner.
+    """
 
     __slots__ = (
         "ack_wait_ms",
         "backoff_max_ms",
         "backoff_min_ms",
         "dead_letter",
+        "in_flight",
         "jitter_percent",
         "key_field",
         "max_deliver",
+        "paused_until_ms",
+        "rate",
+        "rate_ms",
         "reap_ms",
     )
 
@@ -36,6 +46,10 @@ class GroupSettings:
         self.max_deliver = NONE
         self.dead_letter: bytes | None = None
         self.key_field: bytes | None = None
+        self.paused_until_ms = NONE
+        self.rate = NONE
+        self.rate_ms = NONE
+        self.in_flight = NONE
 
     def copy(self) -> "GroupSettings":
         twin = GroupSettings()
@@ -44,12 +58,19 @@ class GroupSettings:
         twin.jitter_percent = self.jitter_percent
         twin.key_field = self.key_field
         twin.max_deliver, twin.dead_letter = self.max_deliver, self.dead_letter
+        twin.paused_until_ms, twin.in_flight = self.paused_until_ms, self.in_flight
+        twin.rate, twin.rate_ms = self.rate, self.rate_ms
         return twin
+
+    @property
+    def has_limits(self) -> bool:
+        """Whether something stops reads."""
+        return max(self.paused_until_ms, self.rate, self.in_flight) != NONE
 
     @property
     def is_set(self) -> bool:
         """Whether anything is set."""
-        if self.dead_letter is not None or self.key_field is not None:
+        if self.dead_letter is not None or self.key_field is not None or self.has_limits:
             return True
         return max(self.ack_wait_ms, self.backoff_min_ms, self.jitter_percent, self.reap_ms) != NONE
 
@@ -67,6 +88,9 @@ class GroupPolicy:
     keys: with KEY, what is pending by its value; its waiting entries are released, and not in `ready`. None until it is
     first needed.
 
+    window: what RATE counts. is_short, is_stopped: since readers were last told to try again, a read
+    lacked room under INFLIGHT, or was stopped by PAUSE or RATE.
+
     n is the number of released entries. `redelivered`, `dead_lettered` and `reaped` count
     since the start. blocked: why dead letters cannot move, empty if they can.
     """
@@ -78,6 +102,8 @@ class GroupPolicy:
         "examined_id",
         "examined_ms",
         "is_behind",
+        "is_short",
+        "is_stopped",
         "keys",
         "last_examined",
         "last_examined_ms",
@@ -87,10 +113,13 @@ class GroupPolicy:
         "redelivered",
         "serial",
         "settings",
+        "window",
     )
 
     def __init__(self) -> None:
         self.settings = GroupSettings()
+        self.window = RateWindow()
+        self.is_short = self.is_stopped = False
         self.ready: dict[StreamId, tuple[int, int]] = {}
         self.order: SortedList[tuple[int, int, StreamId]] = SortedList()
         self.serial = 0
@@ -167,16 +196,18 @@ class GroupPolicy:
         twin = GroupPolicy()
         twin.settings = self.settings.copy()
         twin.ready, twin.order, twin.serial = dict(self.ready), SortedList(self.order), self.serial
+        twin.window = self.window.copy()
         return twin
 
     def memory_usage(self) -> int:
         """An estimate in bytes. O(1)."""
         keys = 0 if self.keys is None else self.keys.memory_usage()
-        return 1000 + 350 * len(self.ready) + keys
+        return 1000 + 350 * len(self.ready) + 100 * len(self.window.pairs) + keys
 
     def check(self) -> None:
         """Assert the invariants."""
         assert list(self.order) == sorted((*moment, entry_id) for entry_id, moment in self.ready.items())
+        self.window.check()
         if self.keys is not None:
             self.keys.check()
             assert not self.keys.waiting & self.ready.keys()

@@ -20,13 +20,14 @@ from penstock.storage.streams.stream import Stream
 def _go_together(ctx: Context, key: bytes, stream: Stream, group: Group, wanted: IdColumns) -> bool:
     """Whether policies make of the acknowledgements what they make of them one by one.
 
-    With KEY, a blocked reader gets what is ready after each of them. With MAXLEN n ACKED, those go that were
-    acknowledged first, and of several the lowest: these are the same ones if the ids ascend.
+    With KEY or INFLIGHT, a blocked reader gets what is ready after each of them. With MAXLEN n ACKED, those go that
+    were acknowledged first, and of several the lowest: these are the same ones if the ids ascend.
     """
     policies = stream.policies
     if policies is None:
         return True
-    if group.policy is not None and group.policy.keys is not None and ctx.is_awaited(key):
+    policy = group.policy
+    if policy is not None and (policy.keys is not None or policy.is_short) and ctx.is_awaited(key):
         return False
     limit = policies.settings.max_length
     if limit <= 0 or stream.length <= limit or not retention.is_acked(policies):

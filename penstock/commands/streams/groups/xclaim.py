@@ -314,7 +314,9 @@ def xautoclaim(ctx: Context, args: list[bytes]) -> bytes:
                     attempts is not None and not just_ids and _is_over(attempts, (block, slot), min_idle_ms, ctx.now_ms)
                 ):
                     dead.append((block, slot))
-                elif _has_idled((block, slot), min_idle_ms, ctx.now_ms):
+                elif _has_idled((block, slot), min_idle_ms, ctx.now_ms) and (
+                    attempts is None or attempts.may_hand_out((block, slot))
+                ):
                     claimed.append((block, slot, slot + 1))
                     left -= 1
             scans_left -= count
@@ -328,7 +330,10 @@ def xautoclaim(ctx: Context, args: list[bytes]) -> bytes:
     if attempts is not None:
         if claimed:
             settling.delivered(ctx, key, value, group, ctx.now_ms)
+            attempts.note_handed_out(total_of(claimed))
         attempts.bury_all(dead)
+        if deleted_pending and not dead:
+            attempts.settle()
     return reply.array([reply.bulk(ids.text(cursor)), _shown(ctx, claimed, just_ids), reply.bulks(deleted_pending)])
 
 

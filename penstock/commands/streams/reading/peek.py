@@ -14,7 +14,7 @@ from penstock.commands.streams.reading.xrange import entries_of
 from penstock.commands.streams.reading.xread import Budget
 from penstock.engine import arguments, refusals
 from penstock.engine.context import Context
-from penstock.engine.policies import keys, leases
+from penstock.engine.policies import keys, leases, limits
 from penstock.engine.table.command_table import command
 from penstock.engine.versions import PENSTOCK_VERSION
 from penstock.protocol import reply
@@ -45,9 +45,12 @@ def penstock_peek(ctx: Context, args: list[bytes]) -> bytes:
     if policy is None:
         return entries_of(new_runs(target, options.count, budget))
     shown: list[bytes] = []
-    if policy.settings.ack_wait_ms != NONE:
-        shown = leased_read.next_again(ctx, target, policy, NONE, options.count, budget).shown
-    most = budget.max_count(options.count - len(shown))
+    count = min(options.count, limits.most_now(policy, ctx.now_ms))
+    has_room = limits.room(target.group, policy)
+    if policy.settings.ack_wait_ms != NONE and count:
+        again = leased_read.next_again(ctx, target, policy, NONE, count, budget)
+        shown, has_room = again.shown, again.room
+    most = budget.max_count(min(count - len(shown), has_room))
     order = keys.order_of(target.stream, target.group, policy)
     if order is not None:
         runs = keyed_read.next_entries(target, policy, order, False, most, budget).taken

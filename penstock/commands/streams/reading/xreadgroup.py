@@ -15,7 +15,7 @@ from penstock.commands.streams.reading.xread import Budget, streams_reply
 from penstock.engine.aof import group_effects
 from penstock.engine.consumers import new_consumer
 from penstock.engine.context import BLOCKED, Context
-from penstock.engine.policies import leases
+from penstock.engine.policies import leases, limits
 from penstock.engine.policies.attempts import attempts_of
 from penstock.engine.table.command_table import command
 from penstock.engine.waiting.blocked_request import BlockedRequest
@@ -27,6 +27,7 @@ from penstock.storage.streams.pending.consumer import Consumer
 from penstock.storage.streams.pending.pending_block import COUNT_UP, PendingRun, PendingSlot, in_runs
 from penstock.storage.streams.stream import Stream
 
+STOPPED_MS: Final = 86_400_000  # a CLAIM reader that a limit stops looks again at its end, or after this time
 POLL_MS: Final = 100  # if nothing is pending, a blocked CLAIM reader looks again after this time
 
 _MEANINGLESS: Final = (
@@ -251,6 +252,8 @@ def _none_yet(ctx: Context, args: list[bytes], options: ReadArguments, targets: 
     blocked.group = options.group
     blocked.consumer = options.consumer
     blocked.claims = options.claim_ms != read_arguments.NOT_GIVEN
+    if options.no_ack and targets[0].group.policy is not None:
+        blocked.claims = True
     blocked.wakes_on_loss = True
     ctx.blocking.block(blocked)
     ctx.blocking.claimable_at(blocked, claimable_ms)
@@ -264,6 +267,8 @@ def _next_claim_ms(target: ReadTarget, min_idle_ms: int, now_ms: int) -> int:
         oldest_ms = claim_walk.oldest_live_ms(target.group.pel.order)
     else:  # the end of a hold is waited for with the group
         oldest_ms = leases.oldest_claimable_ms(target.stream, target.group, policy, now_ms)
+        if not limits.most_now(policy, now_ms):
+            return now_ms + STOPPED_MS  # its end is waited for with the group, too
     if oldest_ms == claim_walk.NONE_LIVE:
         oldest_ms = now_ms  # an entry delivered later is found when the request is tried again
     return max(oldest_ms + min_idle_ms, now_ms + (POLL_MS if oldest_ms == now_ms else 0)) + 1

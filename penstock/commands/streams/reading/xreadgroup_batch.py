@@ -48,10 +48,11 @@ def read_batch(ctx: Context, batch: RequestBatch, replies: list[bytes]) -> int:
     if target is None or consumer is None or (target.stream.policies is not None and options.no_ack):
         return 0
     most = min(batch.count, MOST_ENTRIES // options.count) * options.count
-    if target.group.policy is None:
+    policy = target.group.policy
+    if policy is None:
         entries = _read_new(ctx, target, consumer, options, most)
-    elif leases.is_leased(ctx, target.group):
-        entries = _read_leased(ctx, target, target.group.policy, consumer, options, most)
+    elif leases.is_leased(ctx, target.group) and not policy.settings.has_limits:
+        entries = _read_leased(ctx, target, policy, consumer, options, most)
     else:
         return 0
     if entries:

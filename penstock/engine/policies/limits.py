@@ -1,0 +1,82 @@
+"""Limits: how many entries of a group may be handed out now (PAUSE, RATE, INFLIGHT).
+
+Reads with `>` and XAUTOCLAIM ask before they hand out, and say how many they have (`settling.handed_out`). A limit that
+time lifts is waited for with the group's leases; one that a command lifts is looked at when that command is settled.
+"""
+
+from typing import Final
+
+from penstock.engine.context import Context
+from penstock.engine.policies import policy_lines
+from penstock.storage.deadlines import NEVER
+from penstock.storage.policies.group_policy import FOREVER, GroupPolicy
+from penstock.storage.policies.stream_policies import NONE
+from penstock.storage.streams.pending.group import Group
+
+NO_LIMIT: Final = 2**63
+
+
+def owned_count(group: Group) -> int:
+    """How many pending entries have an owner, deleted ones included. O(1)."""
+    return group.pel.count - group.pel.order.released
+
+
+def is_paused(policy: GroupPolicy, now_ms: int) -> bool:
+    return policy.settings.paused_until_ms > now_ms
+
+
+def most_now(policy: GroupPolicy, now_ms: int) -> int:
+    """The most entries that may be handed out now, whoever reads; NO_LIMIT without PAUSE and RATE. O(1) amortized."""
+    settings = policy.settings
+    if settings.paused_until_ms > now_ms:
+        return 0
+    if settings.rate == NONE:
+        return NO_LIMIT
+    policy.window.forget(now_ms - settings.rate_ms)
+    return max(settings.rate - policy.window.count, 0)
+
+
+def room(group: Group, policy: GroupPolicy) -> int:
+    """How many more entries may be with workers; NO_LIMIT without INFLIGHT. O(1)."""
+    if policy.settings.in_flight == NONE:
+        return NO_LIMIT
+    return max(policy.settings.in_flight - owned_count(group), 0)
+
+
+def note_handed_out(ctx: Context, key: bytes, group: Group, policy: GroupPolicy, count: int) -> None:
+    """Entries were handed out: RATE counts them, and the log has it."""
+    if policy.settings.rate == NONE or not count:
+        return
+    policy.window.add(ctx.now_ms, count)
+    policy_lines.log_rated(ctx, key, group, [policy.window.pairs[-1][0], count])
+
+
+def lifted_ms(policy: GroupPolicy, now_ms: int) -> int:
+    """When time lifts a limit that stops all reads; NEVER if none does. O(1) amortized."""
+    settings = policy.settings
+    if settings.paused_until_ms > now_ms:
+        return NEVER if settings.paused_until_ms == FOREVER else settings.paused_until_ms
+    if most_now(policy, now_ms):
+        return NEVER
+    return policy.window.pairs[0][0] + settings.rate_ms
+
+
+def examine(ctx: Context, key: bytes, group: Group, policy: GroupPolicy) -> int:
+    """A tick: end a pause that is over, and have readers try again; returns when to look again. O(1) amortized."""
+    settings = policy.settings
+    if not settings.has_limits:
+        return NEVER
+    if settings.paused_until_ms != NONE and settings.paused_until_ms <= ctx.now_ms:
+        settings.paused_until_ms = NONE
+        policy.is_stopped = True
+    if policy.is_short or policy.is_stopped:
+        settle(ctx, key, group, policy)
+    return lifted_ms(policy, ctx.now_ms)
+
+
+def settle(ctx: Context, key: bytes, group: Group, policy: GroupPolicy) -> None:
+    """After a command or at a moment: readers that a limit stopped try again, if it does not any more. O(1)."""
+    may_have_room = policy.is_stopped or room(group, policy)  # a lease that is over needs none
+    if may_have_room and most_now(policy, ctx.now_ms):
+        policy.is_short = policy.is_stopped = False
+        ctx.signal(key)
