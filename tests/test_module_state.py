@@ -23,6 +23,8 @@ CACHES = {  # of values that are equal wherever they come from, so that no calle
     ("penstock.storage.streams.ids", "_heads"),  # the first bytes of ids of the last two milliseconds
     ("penstock.storage.types.field_names", "_names"),  # names of hash fields
     ("penstock.storage.types.field_names", "_tables"),  # the same, of whole hashes
+    ("penstock.pipeline.connector.connection.cluster", "_tags"),  # a hash tag for each slot
+    ("penstock.pipeline.connector.sink.placement", "_winners"),  # by the endpoints' names
     ("penstock.commands.streams.groups.info_fields", "_NAMES"),  # of XINFO's fields: 1 % of XINFO STREAM FULL
 }
 DECLARATIONS = {  # filled while modules are imported, not after

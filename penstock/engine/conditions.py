@@ -49,6 +49,11 @@ class Conditions:
         self.set(LOG_FAILING, text is not None)
 
     @property
+    def may_expire(self) -> bool:
+        """Whether a tick may remove what has expired."""
+        return self.active_expiry and not self.cron_is_paused and not self._loading
+
+    @property
     def loading(self) -> bool:
         return self._loading
 

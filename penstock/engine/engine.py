@@ -575,9 +575,7 @@ class Engine(Runner):
         if self.memory.is_due:
             gate.evict_due(self.server, now_us)
         self.server.expiry_is_behind = False
-        conditions = self.conditions
-        expires = conditions.active_expiry and not conditions.cron_is_paused and not conditions.loading
-        if expires and not conditions.keeps_expired(now_ms):
+        if self.conditions.may_expire and not self.conditions.keeps_expired(now_ms):
             key_expiry.expire_overdue(self.server, now_us)
         self.blocking.take_up_later()
         if self.blocking.ready:

@@ -142,10 +142,13 @@ def test_usage_of_a_stream_counts_its_entries(dialogue: Dialogue) -> None:
     assert dialogue("MEMORY USAGE s SAMPLES 0") > 2000
 
 
+SINCE_8_12 = [b"overhead.hashtable.blessed"]
+
+
 def test_stats_have_the_fields_of_redis(reference_port: int) -> None:
     (_, _, theirs), (_, _, ours) = replies_of_both(reference_port, ["FLUSHALL", "SET a 1", "MEMORY STATS"], 2)
 
-    assert names(ours) == names(theirs)
+    assert [name for name in names(ours) if name not in SINCE_8_12] == names(theirs)
 
 
 def names(stats: bytes) -> list[bytes]:

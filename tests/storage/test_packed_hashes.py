@@ -85,7 +85,7 @@ def test_a_small_hash_stays_packed_when_fields_are_set_added_and_removed() -> No
         found = second_of_its_kind({b"of a kind": b"1", b"b": b"2"})
         found.put(b"b", b"three")
         found.put(b"c", b"")
-        found.remove([b"of a kind"])
+        found.take_out([b"of a kind"])
 
     assert is_packed(found)
     assert dict(found.pairs()) == {b"b": b"three", b"c": b""}

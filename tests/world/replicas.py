@@ -64,7 +64,7 @@ class ConfirmedProducer(Producer):
     world: "ServersWorld"
 
     async def step(self) -> None:
-        write = self._named()
+        write = self.named()
         wait, on_disk = waiting(self.chance)
         found = await self.all_of([(b"XADD", STREAM, b"*", b"job", write.name), wait], [write, None])
         if write.outcome == OK:

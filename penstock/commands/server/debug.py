@@ -84,7 +84,7 @@ def _pause_cron(ctx: Context, args: list[bytes]) -> bytes:
 
 
 def _set_disable_deny_scripts(ctx: Context, args: list[bytes]) -> bytes:
-    ctx.server.scripts.calls.allows_noscript = _c_integer(args[2]) != 0
+    ctx.scripts.calls.allows_noscript = _c_integer(args[2]) != 0
     return reply.OK
 
 

@@ -1,6 +1,6 @@
 """A client of a cluster: requests go to the node that has their key's slot, and follow slots that move.
 
-Of Redis Cluster's specification: CLUSTER SLOTS tells who has a slot; MOVED says that another node has it for good, ASK
+Of Redis Cluster's specification: CLUSTER SLOTS tells which node has a slot; MOVED says that another node has it for good, ASK
 that this key is at another node already, while its slot is on the move; TRYAGAIN and CLUSTERDOWN are for the moment.
 None of these requests was executed, so each may be sent again, also one that writes.
 (https://redis.io/docs/latest/operate/oss_and_stack/reference/cluster-spec/)
@@ -371,7 +371,7 @@ class ClusterClient(Client):
 
 
 def _at_once(access: Access) -> Access:
-    """For a node's own client: who asks the cluster tries again, maybe at another node."""
+    """For a node's own client: the client of the cluster tries again, maybe at another node."""
     return replace(access, retry_s=0.0)
 
 
