@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from penstock.engine.arguments import is_integer
-from penstock.storage.types.set_forms.packed_parts import LONGEST_PACKED, MOST_INTEGERS, MOST_PACKED
+from penstock.storage.types.set_forms.packed_parts import LONGEST_PACKED, MOST_PACKED
 from penstock.storage.types.sets import Form, Set, SetLimits
 
 ALIKE = [b"", b"\0", b"\1", b"\1a", b"a", b"aa", b"a\1a", b"\2aa", b"12", b"-3", b"\xff", b"0"]
@@ -17,7 +17,8 @@ NAMES = st.one_of(
     st.binary(min_size=62, max_size=66),
 )
 SOME = st.lists(NAMES, min_size=1, max_size=6)
-LIMITS = [SetLimits(512, 128, 64, is_integer), SetLimits(5, 8, 3, is_integer), SetLimits(0, 0, 0, is_integer)]
+INTSET = 512  # integers
+LIMITS = [SetLimits(INTSET, 128, 64, is_integer), SetLimits(5, 8, 3, is_integer), SetLimits(0, 0, 0, is_integer)]
 
 
 def is_packed(held: Set) -> bool:
@@ -48,9 +49,9 @@ class BesideATable(RuleBasedStateMachine):
             each.expect(len(members), self.limits)
         assert self.held.add(members, self.limits) == self.plain.add(members, self.limits)
 
-    @rule(room=st.integers(-2, 3), most=st.sampled_from([MOST_PACKED, MOST_INTEGERS]), at_once=st.booleans())
+    @rule(room=st.integers(-2, 3), most=st.sampled_from([MOST_PACKED, INTSET]), at_once=st.booleans())
     def fill(self, room: int, most: int, at_once: bool) -> None:
-        """Up to a limit of the packed form, or over it."""
+        """Up to a limit of the packed form or of the intset, or over it."""
         members = [b"%d" % number for number in range(100, 100 + max(most - room - len(self.held), 0))]
         for some in [members] if at_once else [[member] for member in members]:
             assert self.held.add(some, self.limits) == self.plain.add(some, self.limits)

@@ -26,7 +26,7 @@ def is_paused(policy: GroupPolicy, now_ms: int) -> bool:
 
 
 def most_now(policy: GroupPolicy, now_ms: int) -> int:
-    """The most entries that may be handed out now, to all readers together; NO_LIMIT without PAUSE and RATE. O(1) amortized."""
+    """The most entries that all readers together may be handed now; NO_LIMIT without PAUSE and RATE. O(1) amortized."""
     settings = policy.settings
     if settings.paused_until_ms > now_ms:
         return 0

@@ -14,7 +14,7 @@ from penstock.storage.types.collection import Timed
 from penstock.storage.types.scan_order import HashOrder
 from penstock.storage.types.set_forms import packed_members
 from penstock.storage.types.set_forms.member_table import MemberTable
-from penstock.storage.types.set_forms.packed_parts import EMPTY, LONGEST_PACKED, MOST_INTEGERS, MOST_PACKED
+from penstock.storage.types.set_forms.packed_parts import EMPTY, LONGEST_PACKED, MOST_PACKED
 
 MOST_WALKED: Final = 16  # members that are looked for by a walk each; for more a table is made
 TIME_BYTES: Final = 200  # of a member's time of expiry, about
@@ -115,18 +115,14 @@ class Set(Timed):
 
     def _pack(self) -> None:
         """Pack the members of a table, where they are few."""
-        many, most = self._many, self._most_packed()
-        if many is None or len(many.members) > most:
+        many = self._many
+        if many is None or len(many.members) > MOST_PACKED:
             return
         count = len(many.members)
-        few = packed_members.packed(list(many.members), most)
+        few = packed_members.packed(list(many.members))
         if few is not None:
             self._few, self._count = few, count
             self._many = None
-
-    def _most_packed(self) -> int:
-        """How many members are packed."""
-        return MOST_INTEGERS if self.form is Form.INTSET else MOST_PACKED
 
     def table(self) -> MemberTable:
         """The members in a table, where they are from now on. O(1), O(n) while packed."""
@@ -211,7 +207,7 @@ class Set(Timed):
     def _reorder(self, members: list[bytes]) -> None:
         """Put the members into another order."""
         if self._many is None:
-            few = packed_members.packed(members, MOST_INTEGERS)
+            few = packed_members.packed(members)
             assert few is not None, "they were packed"
             self._few = few
         else:
@@ -219,7 +215,7 @@ class Set(Timed):
 
     def _add_new(self, member: bytes) -> None:
         """Add a member that is not there."""
-        if self._many is None and self._count < self._most_packed() and len(member) <= LONGEST_PACKED:
+        if self._many is None and self._count < MOST_PACKED and len(member) <= LONGEST_PACKED:
             self._few = packed_members.with_member(self._few, member)
             self._count += 1
         else:
@@ -306,4 +302,4 @@ class Set(Timed):
             assert not self._few and not self._count, "the members are in one form"
             self._many.check()
             return
-        assert len(self.members()) == self._count <= MOST_INTEGERS, "each member is packed once"
+        assert len(self.members()) == self._count <= MOST_PACKED, "each member is packed once"

@@ -1,7 +1,8 @@
 """A client of a cluster: requests go to the node that has their key's slot, and follow slots that move.
 
-Of Redis Cluster's specification: CLUSTER SLOTS tells which node has a slot; MOVED says that another node has it for good, ASK
-that this key is at another node already, while its slot is on the move; TRYAGAIN and CLUSTERDOWN are for the moment.
+Of Redis Cluster's specification: CLUSTER SLOTS tells which node has a slot; MOVED says that another node has it for
+good, ASK that this key is at another node already, while its slot is on the move; TRYAGAIN and CLUSTERDOWN are for the
+moment.
 None of these requests was executed, so each may be sent again, also one that writes.
 (https://redis.io/docs/latest/operate/oss_and_stack/reference/cluster-spec/)
 

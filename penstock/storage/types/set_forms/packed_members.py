@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 from librt.strings import BytesWriter
 
 from penstock.storage.types.set_forms import packed_parts
-from penstock.storage.types.set_forms.packed_parts import LONGEST_PACKED, place_at, place_of
+from penstock.storage.types.set_forms.packed_parts import LONGEST_PACKED, MOST_PACKED, place_at, place_of
 
 if TYPE_CHECKING:
     from mypy_extensions import i64  # for mypyc; Python ignores it
@@ -24,9 +24,9 @@ HEAD: Final = 1  # bytes of a member's length
 LENGTHS: Final = tuple(bytes([length]) for length in range(LONGEST_PACKED + 1))
 
 
-def packed(members: list[bytes], most: int) -> bytes | None:
-    """Different members; None where there are more than `most`, or one is too long. O(bytes)."""
-    if len(members) > most:
+def packed(members: list[bytes]) -> bytes | None:
+    """Different members; None where they are too many, or one is too long. O(bytes)."""
+    if len(members) > MOST_PACKED:
         return None
     writer = BytesWriter()
     for member in members:

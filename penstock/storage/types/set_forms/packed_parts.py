@@ -21,7 +21,6 @@ EMPTY: Final = b""
 # Texts. Compiled, as many as Redis has in a listpack. Interpreted, a walk costs too much: to find a score and change it
 # takes 3 us at 16 texts and grows with them, where a table takes 1.
 MOST_PACKED: Final = 128 if IS_COMPILED else 16
-MOST_INTEGERS: Final = 512 if IS_COMPILED else MOST_PACKED  # of a set of integers: as many as Redis has in an intset
 LONGEST_PACKED: Final = 64  # bytes of a text
 NOWHERE: Final = -1
 
