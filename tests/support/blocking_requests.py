@@ -75,6 +75,7 @@ WAITING: Final = {
     "BZPOPMIN": Waiting("BZPOPMIN queue 0", _to_sorted_set, _with_score),
     "BZPOPMAX": Waiting("BZPOPMAX queue 0", _to_sorted_set, _with_score),
     "BZMPOP": Waiting("BZMPOP 0 1 queue MIN", _to_sorted_set, _with_score_in_array),
+    "BZMOVE": Waiting("BZMOVE queue moved MIN 0", _to_sorted_set, _in_one),
     "XREADGROUP": Waiting("XREADGROUP GROUP g c COUNT 1 BLOCK 0 STREAMS queue >", _to_stream, _entry, SETUP),
 }  # fmt: skip
 TAKE_NOTHING: Final = {"XREAD", "WAIT", "WAITAOF"}  # they wait, too
