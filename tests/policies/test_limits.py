@@ -7,11 +7,13 @@ import hypothesis
 import pytest
 from hypothesis import strategies
 
+from penstock.storage.streams.pending.group import Group
 from tests.policies.conftest import PolicyDialogue, made
 from tests.policies.test_beside_naive_queue import numbers_of
 from tests.policies.test_leases import READ, read_ids
 from tests.policies.test_retention import refused
 from tests.support.clock import NOW_MS
+from tests.support.engines import value_of
 from tests.support.same_result import told_on_failure
 
 Step = tuple[int, int, int]
@@ -119,6 +121,25 @@ def test_a_reader_without_acknowledgements_needs_no_room(orders: PolicyDialogue)
     orders("XADD s 4-0 n 4")
 
     assert (bob.arrived(), len(carol.arrived())) == ([], 1)
+
+
+class CountedGroups(dict[bytes, Group]):
+    """Groups; how often they are gone over."""
+
+    walks = 0
+
+    def values(self) -> Any:
+        self.walks += 1
+        return super().values()
+
+
+def test_a_command_goes_over_the_groups_once(orders: PolicyDialogue) -> None:
+    orders("PENSTOCK.POLICY s GROUP g KEY n INFLIGHT 3", READ.format("a"))
+    stream = value_of(orders.engine, b"s")
+    stream.groups = groups = CountedGroups(stream.groups)
+    orders("XACK s g 1-0")
+
+    assert groups.walks == 1
 
 
 class Limited:

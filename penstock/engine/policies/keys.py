@@ -54,17 +54,12 @@ def forget_deleted(stream: Stream, entry_ids: list[StreamId]) -> None:
                 order.forget_deleted(entry_id)
 
 
-def settle(ctx: Context, key: bytes, stream: Stream) -> None:
+def settle(ctx: Context, key: bytes, stream: Stream, group: Group, policy: GroupPolicy, order: KeyOrder) -> None:
     """After a command: the next entry of each value that is free now is ready, and readers may get it."""
-    for group in stream.groups.values():
-        policy = group.policy
-        if policy is None or policy.keys is None:
-            continue
-        order = policy.keys
-        _forget_trimmed(stream, group, order)
-        if order.freed:
-            ctx.signal(key)
-            _make_ready(policy, order, sorted(order.freed), ctx.now_ms)
+    _forget_trimmed(stream, group, order)
+    if order.freed:
+        ctx.signal(key)
+        _make_ready(policy, order, sorted(order.freed), ctx.now_ms)
 
 
 def settle_in_turn(ctx: Context, group: Group) -> None:

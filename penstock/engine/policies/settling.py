@@ -42,10 +42,14 @@ def settle(ctx: Context, key: bytes, stream: Stream, most_trimmed: int = retenti
     if policies is None or not leases.are_kept(ctx):
         return
     retention.run(ctx, key, stream, policies, most_trimmed)
-    keys.settle(ctx, key, stream)
     for group in stream.groups.values():
-        if group.policy is not None and (group.policy.is_short or group.policy.is_stopped):
-            limits.settle(ctx, key, group, group.policy)
+        policy = group.policy
+        if policy is None:
+            continue
+        if policy.keys is not None:
+            keys.settle(ctx, key, stream, group, policy, policy.keys)
+        if policy.is_short or policy.is_stopped:
+            limits.settle(ctx, key, group, policy)
     forwarding.note_new(stream, policies)
     note_due(ctx, key, stream)
 
