@@ -14,6 +14,7 @@ HOUR_MS = 3_600_000
 POLICIES = (
     "MAXLEN 6 ACKED", "MAXLEN 0 ACKED", "MAXLEN 9 DELREF", "GROUP g ACKWAIT 500 MAXDELIVER 2 DEADLETTER dead",
     "GROUP g BACKOFF 200 900", "GROUP h ACKWAIT 700 KEY k", "GROUP h REAP 3000", "GROUP g RESET",
+    "GROUP g RATE 3 900", "GROUP h RATE 2 60000", "GROUP h ACKWAIT 700 INFLIGHT 2", "GROUP h PAUSE +700",
 )  # fmt: skip
 
 
@@ -21,7 +22,7 @@ def tell(server: Ours, seed: int) -> None:
     """A random story of a stream with policies."""
     chance = random.Random(seed)
     server.lines("XADD s 1-1 k x", "XGROUP CREATE s g 0", "XGROUP CREATE s h 0", "XADD later 1-1 k 0")
-    server.lines("PENSTOCK.POLICY later FORWARD s AFTER 1500")
+    server.lines("PENSTOCK.POLICY later FORWARD s AFTER 1500", "PENSTOCK.POLICY s GROUP g RATE 3 900")
     for _ in range(120):
         group, consumer = chance.choice("gh"), chance.choice("abc")
         request = chance.choice(
@@ -86,6 +87,7 @@ def test_a_log_with_policies_is_loaded(tmp_path: Path, kind: str, rewritten: boo
             server.save()
         shutil.copytree(tmp_path / "ours", tmp_path / "theirs")
         mine = seen(server.ask)
+    assert rewritten or any(b" RATED " in file.read_bytes() for file in tmp_path.glob("theirs/*/*.aof"))
     with theirs(tmp_path / "theirs", binary_of(kind)) as other:
         kept = seen(other.ask)
     if kind == "valkey":
