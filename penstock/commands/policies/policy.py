@@ -51,7 +51,7 @@ RATED: Final = b"RATED"  # the log's word: it stands alone, behind the group
     "[FORWARD forward-key:key] [AT field] [AFTER milliseconds] "
     "[ACKWAIT milliseconds] [BACKOFF (min:integer max:integer)] [JITTER percent:integer] "
     "[MAXDELIVER count] [DEADLETTER deadletter-key:key] [REAP milliseconds] [KEY field] "
-    "[PAUSE until:<FOREVER|moment>] [RATE (count:integer milliseconds:integer)] [INFLIGHT count] [RESET]",
+    "[PAUSE <until|FOREVER>] [RATE (count:integer milliseconds:integer)] [INFLIGHT count] [RESET]",
     group="stream",
     since=PENSTOCK_VERSION,
     flags="write",

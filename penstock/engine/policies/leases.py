@@ -183,25 +183,30 @@ def hold(ctx: Context, key: bytes, group: Group, policy: GroupPolicy, released: 
     return first_ms
 
 
-def give_back_all(
-    ctx: Context, key: bytes, stream: Stream, group: Group, policy: GroupPolicy, consumer: Consumer
-) -> int:
-    """A consumer is about to be deleted: its live entries are given back, as by XNACK FAIL. As `hold`."""
+def take_back(
+    ctx: Context, key: bytes, stream: Stream, group: Group, policy: GroupPolicy | None, consumer: Consumer
+) -> list[Released]:
+    """Release the live entries of a consumer, as by XNACK FAIL; exhausted ones move to the dead letters.
+
+    Returns what was released, for `hold`. policy: None if the group has none that is applied now.
+    """
     released: list[Released] = []
     for block, start, stop in group.pel.owned(consumer, ids.ZERO, consumer.pending):
         for slot in range(start, stop):
             count = block.counts[slot]
             if not block.segment.is_live(slot):
                 continue
-            is_dead = dead_letters.is_exhausted(policy, count)
-            if not is_dead or not dead_letters.bury(ctx, key, stream, group, policy, (block, slot), count):
+            if (
+                policy is None
+                or not dead_letters.is_exhausted(policy, count)
+                or not dead_letters.bury(ctx, key, stream, group, policy, (block, slot), count)
+            ):
                 group.pel.release((block, slot, slot + 1), KEEP_COUNT)
                 released.append((block, slot, block.counts[slot : slot + 1]))
-    if not released:
-        return NEVER
-    group_effects.log_released(ctx, key, group, released)
-    ctx.signal(key)
-    return hold(ctx, key, group, policy, released, NONE)
+    if released:
+        group_effects.log_released(ctx, key, group, released)
+        ctx.signal(key)
+    return released
 
 
 # -- what time brings -------------------------------------------------------------------------------------------------

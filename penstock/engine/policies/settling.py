@@ -133,9 +133,18 @@ def handed_out(ctx: Context, key: bytes, stream: Stream, group: Group, policy: G
 
 def consumer_deleted(ctx: Context, key: bytes, stream: Stream, group: Group, consumer: Consumer) -> None:
     """A consumer is about to be deleted: in a group with ACKWAIT its entries are given back."""
+    if leases.is_leased(ctx, group):
+        give_back(ctx, key, stream, group, consumer)
+
+
+def give_back(ctx: Context, key: bytes, stream: Stream, group: Group, consumer: Consumer) -> None:
+    """The live entries of a consumer are given back, as by XNACK FAIL. The caller settles."""
     policy = leases.kept_policy(ctx, group)
-    if policy is not None and policy.settings.ack_wait_ms != NONE:
-        wake(ctx, key, stream, leases.give_back_all(ctx, key, stream, group, policy, consumer))
+    entries = leases.take_back(ctx, key, stream, group, policy, consumer)
+    if entries and policy is not None:
+        wake(ctx, key, stream, leases.hold(ctx, key, group, policy, entries, NONE))
+    if policy is not None and policy.blocked:
+        wake(ctx, key, stream, ctx.now_ms + leases.RETRY_MS)
 
 
 def buried(ctx: Context, key: bytes, stream: Stream, group: Group) -> None:

@@ -15,6 +15,7 @@ from penstock.engine.table.command_table import command, container
 from penstock.errors import ReplyError
 from penstock.protocol import reply
 from penstock.storage.streams import ids
+from penstock.storage.streams.pending.consumer import Consumer
 from penstock.storage.streams.pending.group import UNKNOWN, Group
 from penstock.storage.streams.stream import Stream
 
@@ -185,13 +186,19 @@ def xgroup_delconsumer(ctx: Context, args: list[bytes]) -> bytes:
         return reply.ZERO
     lost = consumer.pending
     settling.consumer_deleted(ctx, args[2], stream, group, consumer)
-    group.remove_consumer(consumer)
-    ctx.blocking.consumer_deleted(ctx.db_index, args[2], args[3], args[4])
-    ctx.dirty += 1
-    ctx.log_request(args)
-    ctx.event("t", b"xgroup-delconsumer", args[2])
-    settling.swept(ctx, args[2], stream)
+    delete_consumer(ctx, stream, group, consumer, args)
     return reply.integer(lost)
+
+
+def delete_consumer(ctx: Context, stream: Stream, group: Group, consumer: Consumer, request: list[bytes]) -> None:
+    """Delete a consumer with what it still has pending, as the XGROUP DELCONSUMER asks that is logged."""
+    key = request[2]
+    group.remove_consumer(consumer)
+    ctx.blocking.consumer_deleted(ctx.db_index, key, group.name, consumer.name)
+    ctx.dirty += 1
+    ctx.log_request(request)
+    ctx.event("t", b"xgroup-delconsumer", key)
+    settling.swept(ctx, key, stream)
 
 
 @command(

@@ -1,0 +1,45 @@
+"""Consumers that leave give back what they hold."""
+
+import pytest
+
+from tests.policies.conftest import PolicyDialogue
+from tests.policies.test_leases import READ
+
+
+@pytest.fixture
+def orders(dialogue: PolicyDialogue) -> PolicyDialogue:
+    """Three entries, of which alice has two; two deliveries are enough."""
+    dialogue("XADD s 1-0 n 1", "XADD s 2-0 n 2", "XADD s 3-0 n 3", "XGROUP CREATE s g 0")
+    dialogue("PENSTOCK.POLICY s GROUP g ACKWAIT 30000 BACKOFF 1000 60000 MAXDELIVER 2 DEADLETTER dead")
+    dialogue("XREADGROUP GROUP g alice COUNT 2 STREAMS s >", "XCLAIM s g alice 0 1-0 RETRYCOUNT 2")
+    return dialogue
+
+
+def test_a_consumer_is_deleted_in_one_unit_with_what_it_gives_back(orders: PolicyDialogue) -> None:
+    orders.since()
+    assert orders("PENSTOCK.DELCONSUMER s g alice RELEASE") == 2
+
+    assert orders.since() == [
+        "XADD dead 1795300000000-0 n 1 _stream s _group g _id 1-0 _deliveries 2 _consumer alice"
+        " _reason delivered 2 times ; XACK s g 1-0 ; XNACK s g FAIL IDS 1 2-0 RETRYCOUNT 1 FORCE"
+        " ; PENSTOCK.XNACK s g FAIL IDS 1 2-0 RETRYCOUNT 1 UNTIL 1795300001000 ; XGROUP DELCONSUMER s g alice"
+    ]
+    orders.reloaded()
+    orders.rewritten()
+
+
+def test_a_consumer_that_holds_something_stays_and_nothing_is_logged(orders: PolicyDialogue) -> None:
+    orders.since()
+
+    assert orders("PENSTOCK.DELCONSUMER s g alice IFEMPTY") == 2
+    assert orders.since() == []
+
+
+def test_what_is_given_back_without_a_policy_goes_to_a_reader_with_claim(dialogue: PolicyDialogue) -> None:
+    bob = dialogue.another()
+    dialogue("XADD s 1-0 n 1", "XGROUP CREATE s g 0", READ.format("alice"))
+    bob("XREADGROUP GROUP g bob CLAIM 60000 BLOCK 0 STREAMS s >")
+    dialogue("PENSTOCK.DELCONSUMER s g alice RELEASE")
+
+    assert [answer[0][1][0][0] for answer in bob.arrived()] == [b"1-0"]
+    dialogue.reloaded()
