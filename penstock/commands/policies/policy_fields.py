@@ -100,6 +100,7 @@ def counters(ctx: Context) -> dict[str, int]:
         "penstock_trimmed": counted.trimmed,
         "penstock_reaped": counted.reaped,
         "penstock_held": held,
+        "penstock_redriven": counted.redriven,
     }
 
 

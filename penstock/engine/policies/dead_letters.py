@@ -77,7 +77,12 @@ def bury_all(
         bury(ctx, key, stream, group, policy, (block, slot), block.counts[slot])
 
 
+def added_to(fields: list[bytes]) -> list[bytes]:
+    """What a dead letter says behind its own fields, in the order of ADDED; empty if the entry is none."""
+    is_dead_letter = len(fields) > 2 * len(ADDED) and tuple(fields[-2 * len(ADDED) :: 2]) == ADDED
+    return fields[1 - 2 * len(ADDED) :: 2] if is_dead_letter else []
+
+
 def without_added(fields: list[bytes]) -> list[bytes]:
     """An entry's own fields, if it is a dead letter; else all."""
-    is_dead_letter = len(fields) > 2 * len(ADDED) and tuple(fields[-2 * len(ADDED) :: 2]) == ADDED
-    return fields[: -2 * len(ADDED)] if is_dead_letter else fields
+    return fields[: -2 * len(ADDED)] if added_to(fields) else fields

@@ -22,6 +22,7 @@ class PolicyState:
         "log",
         "reaped",
         "redelivered",
+        "redriven",
         "retry_ms",
         "slept",
         "trimmed",
@@ -39,6 +40,7 @@ class PolicyState:
         self.redelivered = 0
         self.reaped = 0
         self.dead_lettered = 0
+        self.redriven = 0
         self.forwarded = 0
 
     def are_applied(self) -> bool:

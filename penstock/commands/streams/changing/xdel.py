@@ -44,7 +44,7 @@ def xdel(ctx: Context, args: list[bytes]) -> bytes:
     else:
         deleted = delete_all(stream, stream_arguments.id_columns(args[2:]))
     if deleted:
-        _notify_deleted(ctx, args[1], deleted)
+        notify_deleted(ctx, args[1], deleted)
         ctx.log_request(args)
         if stream.policies is not None:
             settling.deleted(ctx, args[1], stream, stream_arguments.stream_ids(args[2:]))
@@ -81,7 +81,7 @@ def xdelex(ctx: Context, args: list[bytes]) -> bytes:
         else:
             replies.append(ABSENT)
     if deleted:
-        _notify_deleted(ctx, args[1], deleted)
+        notify_deleted(ctx, args[1], deleted)
     if deleted or dropped:
         ctx.dirty += dropped
         if ctx.effects.compat.references:
@@ -120,7 +120,7 @@ def xackdel(ctx: Context, args: list[bytes]) -> bytes:
     acknowledged = len(replies) - replies.count(ABSENT)
     deleted = length - stream.length
     if deleted:
-        _notify_deleted(ctx, args[1], deleted)
+        notify_deleted(ctx, args[1], deleted)
     if acknowledged:
         ctx.dirty += acknowledged
         if ctx.effects.compat.references:
@@ -174,7 +174,8 @@ def _ids_with(texts: list[bytes], replies: list[bytes], wanted: bytes) -> list[b
     return [text for text, answer in zip(texts, replies, strict=True) if answer == wanted]
 
 
-def _notify_deleted(ctx: Context, key: bytes, deleted: int) -> None:
+def notify_deleted(ctx: Context, key: bytes, deleted: int) -> None:
+    """Entries of a stream were deleted."""
     ctx.dirty += deleted
     ctx.touch(key)
     ctx.event("t", b"xdel", key)
