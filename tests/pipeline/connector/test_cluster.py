@@ -23,8 +23,8 @@ from penstock.pipeline.connector.sink.sink_options import read_sink
 from penstock.pipeline.connector.sink.sink_writer import Task, write_task
 from penstock.pipeline.connector.tables.table_readers import create_reader
 from penstock.pipeline.errors import PipelineError, ServerGone
-from tests.pipeline.deployments import Cluster, redis_cluster, until
 from tests.pipeline.driving import Query, read, rows_of, schema, to_its_end
+from tests.support.deployments import Cluster, redis_cluster, until
 from tests.support.reference_server import LOCALHOST, NoReference
 from tests.support.server_process import running_server
 

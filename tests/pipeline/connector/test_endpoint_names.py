@@ -13,8 +13,8 @@ import redis
 from penstock.pipeline.connector.connection.connection_options import read_endpoint
 from penstock.pipeline.connector.source.offsets import EndpointNames
 from penstock.pipeline.errors import DataLoss, PipelineError
-from tests.pipeline.deployments import replicate
 from tests.pipeline.driving import Query
+from tests.support.deployments import replicate
 from tests.support.reference_server import LOCALHOST
 from tests.support.server_process import running_server
 

@@ -17,8 +17,8 @@ from penstock.pipeline.connector.connection.connection_options import read_endpo
 from penstock.pipeline.connector.sink.sink_options import read_sink
 from penstock.pipeline.connector.sink.sink_writer import Task, write_task
 from penstock.pipeline.errors import ServerGone
-from tests.pipeline.deployments import Watched, catch_up, replicate, watched_pair
 from tests.pipeline.driving import Query
+from tests.support.deployments import Watched, catch_up, replicate, watched_pair
 from tests.support.reference_server import LOCALHOST, NoReference, free_port
 from tests.support.server_process import running_server
 
