@@ -4,7 +4,9 @@ import subprocess
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import redis
 from redis.cluster import RedisCluster
@@ -118,7 +120,7 @@ class Watched:
         """Wait until the Sentinels know the replica and each other: before, none of them fails over."""
         for one in self._sentinels:
             with redis.Redis(LOCALHOST, one.port) as client:
-                until(lambda client=client: _others(client) == (1, SENTINELS - 1), "the Sentinels do not meet")
+                until(partial(_knows_all, client), "the Sentinels do not meet")
 
 
 class Cluster:
@@ -192,8 +194,8 @@ def _cluster_node(folder: Path, stack: ExitStack) -> RedisProcess:
     port, bus_port = free_port(), free_port()
     own = folder / f"node-{port}"
     own.mkdir()
-    words = ("--port", str(port), "--bind", LOCALHOST, "--save", "", "--cluster-enabled", "yes")
-    words += ("--cluster-port", str(bus_port), "--cluster-node-timeout", "2000")
+    words = ["--port", str(port), "--bind", LOCALHOST, "--save", "", "--cluster-enabled", "yes"]
+    words += ["--cluster-port", str(bus_port), "--cluster-node-timeout", "2000"]
     found = RedisProcess(own, *words, port=port)
     found.bus_port = bus_port
     stack.callback(found.kill)
@@ -212,16 +214,21 @@ def redis_cluster(folder: Path) -> Iterator[Cluster]:
         subprocess.run([cli, "--cluster", "create", *places, "--cluster-yes"], check=True, stdout=subprocess.DEVNULL)
         for node in nodes:
             with redis.Redis(LOCALHOST, node.port) as client:
-                until(lambda client=client: client.cluster("INFO")["cluster_state"] == "ok", "the cluster is not up")
+                until(partial(_is_up, client), "the cluster is not up")
         found = Cluster(nodes)
         stack.callback(found.client.close)
         yield found
 
 
-def _others(sentinel: redis.Redis) -> tuple[int, int]:
-    """How many replicas and other Sentinels one knows."""
-    found = sentinel.sentinel_master(MASTER)
-    return found["num-slaves"], found["num-other-sentinels"]
+def _knows_all(sentinel: redis.Redis) -> bool:
+    """Whether a Sentinel knows the replica and all other Sentinels."""
+    found: Any = sentinel.sentinel_master(MASTER)
+    return (found["num-slaves"], found["num-other-sentinels"]) == (1, SENTINELS - 1)
+
+
+def _is_up(node: redis.Redis) -> bool:
+    found: Any = node.cluster("INFO")
+    return bool(found["cluster_state"] == "ok")
 
 
 @contextmanager
