@@ -191,6 +191,8 @@ class ServerState:
         if session.blocked is not None:
             self.blocking.forget(session.blocked)
             session.blocked = None
+        if session.reads_as and not self.persistence.wanted_shutdown:
+            self.policies.ended += [(session.id, place) for place in session.reads_as]
         clients = self.clients
         clients.unwatch(session)
         if session.tracking is not None:

@@ -19,6 +19,7 @@ NO_DESCRIPTOR: Final = -1
 # What most sessions never have. They share these, which are never changed: the first one is added to a new one.
 NO_NAMES: Final[dict[bytes, None]] = {}
 NO_FIELDSETS: Final[dict[bytes, list[bytes]]] = {}
+NO_READERS: Final[dict[tuple[int, bytes, bytes, bytes], None]] = {}
 NO_PLACES: Final[set[tuple[int, bytes]]] = set()
 
 
@@ -104,6 +105,7 @@ class Session:
         "read_args",
         "read_words",
         "reads",
+        "reads_as",
         "reads_replicas",
         "replica",
         "resp",
@@ -149,6 +151,7 @@ class Session:
         self.read_words: Kept | None = None
         self.add_head = NO_WORDS  # likewise of its last XADD with options
         self.add_words: Kept | None = None
+        self.reads_as = NO_READERS  # database, key, group, consumer: what it gives back when it ends (ONDISCONNECT)
         self.line_heads: Kept | None = None  # beginnings of lines of the log (group_effects.py)
         self.fieldsets = NO_FIELDSETS  # names of fields by name, for HIMPORT
         # pub/sub

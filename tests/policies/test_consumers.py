@@ -43,3 +43,65 @@ def test_what_is_given_back_without_a_policy_goes_to_a_reader_with_claim(dialogu
 
     assert [answer[0][1][0][0] for answer in bob.arrived()] == [b"1-0"]
     dialogue.reloaded()
+
+
+@pytest.fixture
+def left(dialogue: PolicyDialogue) -> PolicyDialogue:
+    """A group to which connections give back."""
+    dialogue("XADD s 1-0 n 1", "XADD s 2-0 n 2", "XADD s 3-0 n 3", "XGROUP CREATE s g 0")
+    dialogue("PENSTOCK.POLICY s GROUP g ACKWAIT 30000 BACKOFF 1000 60000 ONDISCONNECT RELEASE")
+    return dialogue
+
+
+def close(client: PolicyDialogue) -> None:
+    client.engine.server.disconnect(client.session)
+    client.engine.tick()
+
+
+def test_a_connection_that_ends_gives_back_what_its_consumers_hold(left: PolicyDialogue) -> None:
+    bob, carol, dora = left.another(), left.another(), left.another()
+    bob("XREADGROUP GROUP g bob COUNT 2 STREAMS s >", "XACK s g 1-0")
+    carol("XREADGROUP GROUP g carol BLOCK 0 COUNT 1 STREAMS s >")
+    dora("XREADGROUP GROUP g dora BLOCK 0 COUNT 1 STREAMS s >")
+    left.since()
+    close(bob)
+    assert left("XPENDING s g - + 10") == [[b"2-0", b"", -1, 1], [b"3-0", b"carol", 0, 1]]
+    assert left.since() == [
+        "XNACK s g FAIL IDS 1 2-0 RETRYCOUNT 1 FORCE"
+        " ; PENSTOCK.XNACK s g FAIL IDS 1 2-0 RETRYCOUNT 1 UNTIL 1795300001000"
+    ]
+    left("PENSTOCK.CLOCK ADVANCE 1000")
+
+    assert [answer[0][1][0][0] for answer in dora.arrived()] == [b"2-0"]
+    left.reloaded()
+    left.rewritten()
+
+
+def test_a_later_read_on_another_connection_takes_the_consumer_over(left: PolicyDialogue) -> None:
+    bob, later = left.another(), left.another()
+    bob("XREADGROUP GROUP g bob COUNT 2 STREAMS s >")
+    later("XREADGROUP GROUP g bob STREAMS s 0")
+    close(bob)
+    assert left("XPENDING s g - + 10 bob") == [[b"1-0", b"bob", 0, 2], [b"2-0", b"bob", 0, 2]]
+    close(later)
+
+    assert left("XPENDING s g - + 10 bob") == []
+
+
+def test_reads_before_the_option_was_set_do_not_count(left: PolicyDialogue) -> None:
+    bob = left.another()
+    left("PENSTOCK.POLICY s GROUP g ONDISCONNECT NONE")
+    bob("XREADGROUP GROUP g bob COUNT 2 STREAMS s >")
+    left("PENSTOCK.POLICY s GROUP g ONDISCONNECT RELEASE")
+    close(bob)
+
+    assert len(left("XPENDING s g - + 10 bob")) == 2
+
+
+def test_the_end_of_a_connection_at_a_shutdown_gives_back_nothing(left: PolicyDialogue) -> None:
+    bob = left.another()
+    bob("XREADGROUP GROUP g bob STREAMS s >")
+    left.engine.persistence.wanted_shutdown = True
+    close(bob)
+
+    assert len(left("XPENDING s g - + 10 bob")) == 3

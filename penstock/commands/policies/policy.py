@@ -51,7 +51,8 @@ RATED: Final = b"RATED"  # the log's word: it stands alone, behind the group
     "[FORWARD forward-key:key] [AT field] [AFTER milliseconds] "
     "[ACKWAIT milliseconds] [BACKOFF (min:integer max:integer)] [JITTER percent:integer] "
     "[MAXDELIVER count] [DEADLETTER deadletter-key:key] [REAP milliseconds] [KEY field] "
-    "[PAUSE <until|FOREVER>] [RATE (count:integer milliseconds:integer)] [INFLIGHT count] [RESET]",
+    "[PAUSE <until|FOREVER>] [RATE (count:integer milliseconds:integer)] [INFLIGHT count] "
+    "[ONDISCONNECT <RELEASE>] [RESET]",
     group="stream",
     since=PENSTOCK_VERSION,
     flags="write",
@@ -151,6 +152,8 @@ def _change_group(ctx: Context, key: bytes, stream: Stream, args: list[bytes], l
         ctx.signal(key)
     if settings.key_field != policy.settings.key_field:
         policy.keys = None  # what waited is judged anew
+    if not settings.gives_back:
+        policy.readers.clear()
     policy.settings = settings
     policy_notes.group_set(ctx, key, group.name, settings, named)
     policy.examine_anew()

@@ -49,7 +49,7 @@ STREAM_OPTIONS: Final = PolicyOptions(
 )
 GROUP_OPTIONS: Final = PolicyOptions({
     b"ACKWAIT": 1, b"BACKOFF": 2, b"JITTER": 1, b"MAXDELIVER": 1, DEAD_LETTER: 1, b"REAP": 1, b"KEY": 1,
-    PAUSE: 1, RATE: 2, b"INFLIGHT": 1,
+    PAUSE: 1, RATE: 2, b"INFLIGHT": 1, b"ONDISCONNECT": 1,
 })  # fmt: skip
 
 
@@ -140,6 +140,13 @@ class OptionReader:
                 return until_ms if until_ms > now_ms else NONE
         raise ReplyError(b"ERR PAUSE must be FOREVER, a unix time in ms, or +ms")
 
+    def gives_back(self) -> bool:
+        """Whether RELEASE is behind ONDISCONNECT."""
+        word = self.value().upper()
+        if word not in (b"RELEASE", _UNSET):
+            raise ReplyError(b"ERR ONDISCONNECT must be RELEASE")
+        return word == b"RELEASE"
+
     def delays(self) -> tuple[int, int]:
         """The shortest and the longest delay behind BACKOFF; NONE for both if one word says that."""
         word = self.value()
@@ -200,6 +207,8 @@ def read_group_options(settings: GroupSettings, reader: OptionReader, now_ms: in
             settings.rate, settings.rate_ms = reader.rate()
         elif option == b"INFLIGHT":
             settings.in_flight = reader.bounded(1, MOST_IN_FLIGHT)
+        elif option == b"ONDISCONNECT":
+            settings.gives_back = reader.gives_back()
         else:
             settings.reap_ms = reader.number(1)
 

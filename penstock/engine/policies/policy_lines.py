@@ -145,6 +145,8 @@ def group_words(settings: GroupSettings) -> list[bytes]:
         words += (b"RATE", b"%d" % settings.rate, b"%d" % settings.rate_ms)
     if settings.in_flight != NONE:
         words += (b"INFLIGHT", b"%d" % settings.in_flight)
+    if settings.gives_back:
+        words += (b"ONDISCONNECT", b"RELEASE")
     return words
 
 

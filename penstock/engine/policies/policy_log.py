@@ -15,6 +15,7 @@ SET: Final = 0  # kinds of events
 MOVED: Final = 1
 STUCK: Final = 2
 REAPED: Final = 3
+RELEASED: Final = 4
 
 
 class Note:
@@ -69,7 +70,7 @@ class PolicyLog:
             elif not note.count:
                 del self._notes[(subject, kind)]
             elif self.report is not None:
-                self.report(WARNING if kind == STUCK else NOTICE, _line(subject, kind, note))
+                self.report(WARNING if kind in (STUCK, RELEASED) else NOTICE, _line(subject, kind, note))
                 note.count, note.names, note.reported_ms = 0, [], now_ms
                 self.due_ms = min(self.due_ms, now_ms + EVERY_MS)
 
@@ -81,6 +82,9 @@ def _line(subject: str, kind: int, note: Note) -> str:
         return f"{subject}: {note.count} {'entry' if note.count == 1 else 'entries'} moved to {note.words}"
     if kind == STUCK:
         return f"{subject}: nothing moves: {note.words}"
+    if kind == RELEASED:
+        entries = "1 entry was" if note.count == 1 else f"{note.count} entries were"
+        return f"{subject}: the connection of {note.words} ended, {entries} given back"
     names = ", ".join(note.names) + (", ..." if note.count > len(note.names) else "")
     consumers = "consumer was" if note.count == 1 else "consumers were"
     return f"{subject}: {note.count} {consumers} removed, not seen for {note.words} ms: {names}"

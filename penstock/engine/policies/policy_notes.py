@@ -2,7 +2,7 @@
 
 from penstock.engine.context import Context
 from penstock.engine.policies import policy_lines
-from penstock.engine.policies.policy_log import MOVED, REAPED, SET, STUCK, shown
+from penstock.engine.policies.policy_log import MOVED, REAPED, RELEASED, SET, STUCK, shown
 from penstock.engine.server_state import ServerState
 from penstock.storage.policies.group_policy import FOREVER, GroupSettings
 from penstock.storage.policies.stream_policies import NONE, StreamPolicies
@@ -48,6 +48,11 @@ def stuck(ctx: Context, key: bytes, group: bytes | None, problem: bytes) -> None
 def reaped(ctx: Context, key: bytes, group: bytes, consumer: bytes, reap_ms: int) -> None:
     """A consumer was removed."""
     ctx.policies.log.note(_subject(ctx, key, group), REAPED, 1, str(reap_ms), [shown(consumer)])
+
+
+def released(ctx: Context, key: bytes, group: bytes, consumer: bytes, count: int) -> None:
+    """The connection of a consumer ended, and what it held was given back."""
+    ctx.policies.log.note(_subject(ctx, key, group), RELEASED, count, shown(consumer), [])
 
 
 def sleeping(server: ServerState) -> str:

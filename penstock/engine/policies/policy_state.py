@@ -1,9 +1,14 @@
 """What an engine knows about policies as a whole: whether it keeps them, and what was done since the start."""
 
+from collections import deque
+from typing import TypeAlias
+
 from penstock.engine.conditions import Conditions
 from penstock.engine.policies.policy_log import PolicyLog
 from penstock.engine.state import FOLLOWING
 from penstock.engine.table.client_compat import Compatibility
+
+ReaderPlace: TypeAlias = tuple[int, bytes, bytes, bytes]  # database, key, group, consumer
 
 
 class PolicyState:
@@ -11,18 +16,21 @@ class PolicyState:
 
     retry_ms: before that, no tick tries again what could not be logged.
     slept: since the last tick that applied them, policies were not applied for a while (this server was a replica).
+    ended: ids of sessions that have ended, and as which consumers they read: those may have something to give back.
     log: lines about policies. The counters are those of INFO.
     """
 
     __slots__ = (
         "_conditions",
         "dead_lettered",
+        "ended",
         "forwarded",
         "kept",
         "log",
         "reaped",
         "redelivered",
         "redriven",
+        "released",
         "retry_ms",
         "slept",
         "trimmed",
@@ -41,6 +49,8 @@ class PolicyState:
         self.reaped = 0
         self.dead_lettered = 0
         self.redriven = 0
+        self.released = 0
+        self.ended: deque[tuple[int, ReaderPlace]] = deque()
         self.forwarded = 0
 
     def are_applied(self) -> bool:

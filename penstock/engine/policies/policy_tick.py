@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from penstock.engine.policies import settling
+from penstock.engine.policies import giving_back, settling
 from penstock.engine.policies.tick_budget import TickBudget
 from penstock.engine.server_state import ServerState
 from penstock.engine.session import NO_CLIENT
@@ -18,7 +18,9 @@ def run(server: ServerState, now_us: int) -> None:
     """Look at the streams whose moment has come, each a unit of its own, as far as the tick's budget reaches."""
     now_ms = now_us // 1000
     if not _may_run(server, now_ms):
-        server.policies.slept = server.policies.slept or not server.policies.are_applied()
+        if not server.policies.are_applied():
+            server.policies.slept = True
+            server.policies.ended.clear()  # the master decides, by leases
         return
     if server.policies.slept:
         _wake_up(server)
@@ -28,6 +30,7 @@ def run(server: ServerState, now_us: int) -> None:
     ctx = server.context
     ctx.begin(NO_CLIENT, now_us)
     budget = TickBudget(server.clock)
+    giving_back.run(ctx, budget)
     for db_index, db in enumerate(server.keyspace.databases):
         due = [key for when_ms, key in db.policies_due.order.part(0, STREAMS_A_TICK) if when_ms <= now_ms]
         ctx.select(db_index)
@@ -48,6 +51,8 @@ def next_ms(server: ServerState, now_ms: int) -> int:
         return NEVER
     due_ms = min([db.policies_due.first_ms() for db in server.keyspace.databases])
     due_ms = min(due_ms, server.policies.log.due_ms)
+    if server.policies.ended:
+        due_ms = now_ms
     if due_ms == NEVER:
         return NEVER
     return max(due_ms, server.policies.retry_ms if server.conditions.trouble is not None else 1)

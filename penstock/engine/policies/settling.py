@@ -137,14 +137,15 @@ def consumer_deleted(ctx: Context, key: bytes, stream: Stream, group: Group, con
         give_back(ctx, key, stream, group, consumer)
 
 
-def give_back(ctx: Context, key: bytes, stream: Stream, group: Group, consumer: Consumer) -> None:
-    """The live entries of a consumer are given back, as by XNACK FAIL. The caller settles."""
+def give_back(ctx: Context, key: bytes, stream: Stream, group: Group, consumer: Consumer) -> int:
+    """The live entries of a consumer are given back, as by XNACK FAIL; how many. The caller settles."""
     policy = leases.kept_policy(ctx, group)
     entries = leases.take_back(ctx, key, stream, group, policy, consumer)
     if entries and policy is not None:
         wake(ctx, key, stream, leases.hold(ctx, key, group, policy, entries, NONE))
     if policy is not None and policy.blocked:
         wake(ctx, key, stream, ctx.now_ms + leases.RETRY_MS)
+    return len(entries)
 
 
 def buried(ctx: Context, key: bytes, stream: Stream, group: Group) -> None:

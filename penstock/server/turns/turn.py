@@ -216,7 +216,7 @@ class Turn:
             self.withheld.pop(connection, None)
         self.client_eviction.forget(connection)
         self.engine.server.disconnect(session)
-        if session.is_replica or not self.has_nothing_to_do():
+        if session.is_replica or session.reads_as or not self.has_nothing_to_do():
             self.end_soon()
 
     def look_around(self, is_logged: bool = False) -> None:

@@ -19,7 +19,8 @@ class GroupSettings:
     """What PENSTOCK.POLICY sets for a group. Numbers are NONE if they are not set; times are in ms.
 
     paused_until_ms: nothing is handed out before. rate: so many entries at most are handed out in any span of rate_ms.
-    in_flight: so many pending entries at most have an owner.
+    in_flight: so many pending entries at most have an owner. gives_back: what a consumer holds goes back when the
+    connection ends on which it was read as last.
     """
 
     __slots__ = (
@@ -27,6 +28,7 @@ class GroupSettings:
         "backoff_max_ms",
         "backoff_min_ms",
         "dead_letter",
+        "gives_back",
         "in_flight",
         "jitter_percent",
         "key_field",
@@ -50,6 +52,7 @@ class GroupSettings:
         self.rate = NONE
         self.rate_ms = NONE
         self.in_flight = NONE
+        self.gives_back = False
 
     def copy(self) -> "GroupSettings":
         twin = GroupSettings()
@@ -60,6 +63,7 @@ class GroupSettings:
         twin.max_deliver, twin.dead_letter = self.max_deliver, self.dead_letter
         twin.paused_until_ms, twin.in_flight = self.paused_until_ms, self.in_flight
         twin.rate, twin.rate_ms = self.rate, self.rate_ms
+        twin.gives_back = self.gives_back
         return twin
 
     @property
@@ -70,7 +74,7 @@ class GroupSettings:
     @property
     def is_set(self) -> bool:
         """Whether anything is set."""
-        if self.dead_letter is not None or self.key_field is not None or self.has_limits:
+        if self.dead_letter is not None or self.key_field is not None or self.has_limits or self.gives_back:
             return True
         return max(self.ack_wait_ms, self.backoff_min_ms, self.jitter_percent, self.reap_ms) != NONE
 
@@ -91,6 +95,9 @@ class GroupPolicy:
     window: what RATE counts. is_short, is_stopped: since readers were last told to try again, a read
     lacked room under INFLIGHT, or was stopped by PAUSE or RATE.
 
+    readers: with gives_back, the id of the session that read as each consumer last. released: entries that connections
+    gave back when they ended.
+
     n is the number of released entries. `redelivered`, `dead_lettered` and `reaped` count
     since the start. blocked: why dead letters cannot move, empty if they can.
     """
@@ -108,9 +115,11 @@ class GroupPolicy:
         "last_examined",
         "last_examined_ms",
         "order",
+        "readers",
         "ready",
         "reaped",
         "redelivered",
+        "released",
         "serial",
         "settings",
         "window",
@@ -134,6 +143,8 @@ class GroupPolicy:
         self.dead_lettered = 0
         self.blocked = b""
         self.reaped = 0
+        self.readers: dict[bytes, int] = {}
+        self.released = 0
 
     def release(self, entry_id: StreamId, ready_ms: int) -> None:
         """An entry was released, and is ready from a moment on. O(log n)."""

@@ -15,7 +15,7 @@ from penstock.commands.streams.reading.xread import Budget, streams_reply
 from penstock.engine.aof import group_effects
 from penstock.engine.consumers import new_consumer
 from penstock.engine.context import BLOCKED, Context
-from penstock.engine.policies import leases, limits
+from penstock.engine.policies import giving_back, leases, limits
 from penstock.engine.policies.attempts import attempts_of
 from penstock.engine.table.command_table import command
 from penstock.engine.waiting.blocked_request import BlockedRequest
@@ -70,6 +70,9 @@ def xreadgroup(ctx: Context, args: list[bytes]) -> bytes:
             continue
         ctx.read(target.key)  # Redis looks the key up twice and counts both as hits or misses
         consumer = _consumer(ctx, target, options.consumer)
+        policy = target.group.policy
+        if policy is not None and policy.settings.gives_back:
+            giving_back.note_reader(ctx, target.key, target.group.name, policy, consumer.name)
         if target.after != ids.MAX:
             claims = False  # for the following streams, too
             budget.open_stream(target.key)

@@ -16,7 +16,7 @@ from penstock.commands.streams.reading.xrange import entries_of
 from penstock.commands.streams.reading.xread import Budget, streams_reply
 from penstock.commands.streams.reading.xreadgroup import known_target
 from penstock.engine.context import Context
-from penstock.engine.policies import keys, leases
+from penstock.engine.policies import giving_back, keys, leases
 from penstock.engine.table.command_table import batched
 from penstock.errors import ReplyError
 from penstock.protocol.request_batch import COLUMNS, RequestBatch
@@ -53,6 +53,8 @@ def read_batch(ctx: Context, batch: RequestBatch, replies: list[bytes]) -> int:
         entries = _read_new(ctx, target, consumer, options, most)
     elif leases.is_leased(ctx, target.group) and not policy.settings.has_limits:
         entries = _read_leased(ctx, target, policy, consumer, options, most)
+        if entries and policy.settings.gives_back:
+            giving_back.note_reader(ctx, target.key, target.group.name, policy, consumer.name)
     else:
         return 0
     if entries:
