@@ -82,7 +82,9 @@ class Driven:
         self.added = self.redriven = 0
         self.acknowledged: set[bytes] = set()
         self.client("XGROUP CREATE s g 0 MKSTREAM", "XGROUP CREATE dead g 0 MKSTREAM")
-        self.client("PENSTOCK.POLICY s GROUP g ACKWAIT 700 BACKOFF 100 300 MAXDELIVER 2 DEADLETTER dead")
+        self.client(
+            "PENSTOCK.POLICY s GROUP g ACKWAIT 700 BACKOFF 100 300 MAXDELIVER 2 DEADLETTER dead ONDISCONNECT RELEASE"
+        )
 
     def take(self, step: Step) -> None:
         kind, one, two = step
@@ -102,6 +104,11 @@ class Driven:
             self.redriven += self.client(f"PENSTOCK.REDRIVE dead s COUNT {1 + one % 3}")
         elif kind == 7:
             self.client(f"PENSTOCK.DELCONSUMER s g {'abc'[one % 3]} {('RELEASE', 'IFEMPTY')[two % 3 == 0]}")
+        elif kind == 8 and not two % 3:
+            gone = self.client.another()
+            gone(f"XREADGROUP GROUP g {'abc'[one % 3]} STREAMS s >")
+            gone.engine.server.disconnect(gone.session)
+            gone.engine.tick()
         elif kind == 8 and two % 2:
             self.client(f"PENSTOCK.POLICY s GROUP g KEY {('k', 'NONE')[one % 2]}")
         else:
