@@ -22,10 +22,13 @@ SENTINEL_FILE = """\
 port {port}
 bind 127.0.0.1
 dir {folder}
-sentinel monitor main 127.0.0.1 {master} 2
+{before}
+sentinel monitor main {host} {master} 2
 sentinel down-after-milliseconds main 1000
 sentinel failover-timeout main 5000
+{after}
 """
+HOST_NAMES = "sentinel resolve-hostnames yes\nsentinel announce-hostnames yes"
 
 
 def until(holds: Callable[[], object], what: str) -> None:
@@ -51,11 +54,11 @@ def catch_up(master: redis.Redis) -> None:
 class RedisProcess:
     """A process of Redis's server: a server, a Sentinel or a node of a cluster. NoReference if there is none."""
 
-    def __init__(self, folder: Path, *words: str, port: int) -> None:
+    def __init__(self, folder: Path, *words: str, port: int, kind: str = "redis") -> None:
         self.port = port
         self.bus_port = 0  # where the nodes of a cluster speak to each other
         self._process = subprocess.Popen(
-            [str(reference_binary()), *words], cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.STDOUT
+            [str(reference_binary(kind)), *words], cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.STDOUT
         )
         until(self._answers, "the server does not start")
 
@@ -64,8 +67,14 @@ class RedisProcess:
         try:
             with redis.Redis(LOCALHOST, self.port) as client:
                 return bool(client.ping())
+        except redis.AuthenticationError:
+            return True
         except redis.ConnectionError:
             return False
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
 
     def kill(self) -> None:
         """SIGKILL."""
@@ -93,14 +102,40 @@ def server_of(kind: str, folder: Path) -> Iterator[Process]:
         found.kill()
 
 
+class Sentinels:
+    """Three real Sentinels, of `redis` or `valkey`, that watch a master."""
+
+    def __init__(
+        self,
+        stack: ExitStack,
+        folder: Path,
+        master_port: int,
+        kind: str = "redis",
+        host: str = LOCALHOST,
+        after: str = "",
+    ) -> None:
+        """host: the master's address or name. after: lines of their files, such as the user to log in as."""
+        self.ports = [free_port() for _ in range(SENTINELS)]
+        for port in self.ports:
+            file = folder / f"sentinel-{port}.conf"
+            before = "" if host == LOCALHOST else HOST_NAMES
+            told = {"port": port, "folder": folder, "master": master_port, "host": host}
+            file.write_text(SENTINEL_FILE.format(**told, before=before, after=after))
+            stack.callback(RedisProcess(folder, str(file), "--sentinel", port=port, kind=kind).kill)
+        self.clients = [stack.enter_context(redis.Redis(LOCALHOST, port, decode_responses=True)) for port in self.ports]
+
+    def know(self, replicas: int) -> bool:
+        """Whether each knows so many replicas that are up, and the other Sentinels; before, none of them fails over."""
+        return all(_known(client) == (replicas, SENTINELS - 1, True) for client in self.clients)
+
+
 class Watched:
     """A master and a replica that Sentinels watch; the endpoint that names them."""
 
-    def __init__(self, master: Process, replica: Process, sentinels: list[RedisProcess]) -> None:
+    def __init__(self, master: Process, replica: Process, sentinels: Sentinels) -> None:
         self.master = master
         self.replica = replica
-        self._sentinels = sentinels
-        places = ";".join(f"{LOCALHOST}:{one.port}" for one in sentinels)
+        places = ";".join(f"{LOCALHOST}:{port}" for port in sentinels.ports)
         self.endpoint = f"orders=sentinel://{places}/{MASTER}"
 
     def client(self) -> redis.Redis:
@@ -115,12 +150,6 @@ class Watched:
         with redis.Redis(LOCALHOST, self.replica.port) as client:
             until(lambda: client.role()[0] == b"master", "the replica was not promoted")
         self.master = self.replica
-
-    def know_each_other(self) -> None:
-        """Wait until the Sentinels know the replica and each other: before, none of them fails over."""
-        for one in self._sentinels:
-            with redis.Redis(LOCALHOST, one.port) as client:
-                until(partial(_knows_all, client), "the Sentinels do not meet")
 
 
 class Cluster:
@@ -220,15 +249,16 @@ def redis_cluster(folder: Path) -> Iterator[Cluster]:
         yield found
 
 
-def _knows_all(sentinel: redis.Redis) -> bool:
-    """Whether a Sentinel knows the replica and all other Sentinels."""
-    found: Any = sentinel.sentinel_master(MASTER)
-    return (found["num-slaves"], found["num-other-sentinels"]) == (1, SENTINELS - 1)
-
-
 def _is_up(node: redis.Redis) -> bool:
     found: Any = node.cluster("INFO")
     return bool(found["cluster_state"] == "ok")
+
+
+def _known(sentinel: redis.Redis) -> tuple[int, int, bool]:
+    """How many replicas and other Sentinels one knows; whether it takes the master and all replicas for well."""
+    found: Any = sentinel.sentinel_master(MASTER)
+    flags = [replica["flags"] for replica in sentinel.execute_command("SENTINEL", "REPLICAS", MASTER)]
+    return len(flags), found["num-other-sentinels"], {found["flags"]} | {"slave", *flags} == {"master", "slave"}
 
 
 @contextmanager
@@ -238,13 +268,6 @@ def watched_pair(kind: str, folder: Path) -> Iterator[Watched]:
         master, replica = (stack.enter_context(server_of(kind, folder)) for _ in range(2))
         with redis.Redis(LOCALHOST, replica.port) as client:
             replicate(client, master.port)
-        sentinels = []
-        for _ in range(SENTINELS):
-            port = free_port()
-            file = folder / f"sentinel-{port}.conf"
-            file.write_text(SENTINEL_FILE.format(port=port, folder=folder, master=master.port))
-            sentinels.append(RedisProcess(folder, str(file), "--sentinel", port=port))
-            stack.callback(sentinels[-1].kill)
-        found = Watched(master, replica, sentinels)
-        found.know_each_other()
-        yield found
+        sentinels = Sentinels(stack, folder, master.port)
+        until(lambda: sentinels.know(replicas=1), "the Sentinels do not meet")
+        yield Watched(master, replica, sentinels)

@@ -26,7 +26,10 @@ def program(environment: dict[str, str]) -> list[str]:
 
 
 class ServerProcess:
-    """One `penstock serve`. `port` is its TCP port (0: it has none), `lines` what it said so far."""
+    """One `penstock serve`. `port` is its TCP port (0: it has none), `lines` what it said so far.
+
+    flags: directives, after the path of a configuration file, if it has one.
+    """
 
     def __init__(
         self, flags: tuple[str, ...], directory: Path, environment: dict[str, str], wrapper: tuple[str, ...] = ()
@@ -36,8 +39,11 @@ class ServerProcess:
         self.lines: list[str] = []
         self._ready = threading.Event()
         self._heard = threading.Condition()
+        words = ["--port", "0", "--dir", str(directory), *flags]
+        if flags and not flags[0].startswith("-"):
+            words = [*flags[:1], *words[:4], *flags[1:]]
         self._process = subprocess.Popen(
-            [*wrapper, sys.executable, *program(environment), "--port", "0", "--dir", str(directory), *flags],
+            [*wrapper, sys.executable, *program(environment), *words],
             cwd=Path(__file__).parents[2],
             env=os.environ | environment,
             stdout=subprocess.PIPE,

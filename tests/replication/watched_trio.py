@@ -1,0 +1,105 @@
+"""A master and two replicas, started from files, that real Sentinels watch: each can be killed, stopped and started."""
+
+import os
+import signal
+from contextlib import ExitStack
+from pathlib import Path
+
+import redis
+
+from tests.support.deployments import MASTER, Process, RedisProcess, Sentinels, until
+from tests.support.reference_server import LOCALHOST, free_port
+from tests.support.server_process import ServerProcess
+
+SERVERS = 3
+HOST = "localhost"
+PASSWORD = "secret"
+RIGHTS = (
+    "+ping +info +role +publish +subscribe +multi +exec +slaveof "
+    "+config|rewrite +client|setname +client|kill +script|kill"
+)  # docs/high-availability.md
+FILE = """\
+port {port}
+bind 127.0.0.1
+dir {folder}
+appendonly yes
+appendfsync everysec
+requirepass secret
+masterauth secret
+user sentinel on >watching resetchannels &__sentinel__:hello -@all {rights}
+replica-announce-ip localhost
+replica-announce-port {port}
+replica-priority {priority}
+repl-diskless-sync-delay 0
+min-replicas-max-lag 10
+"""
+LOGIN = "sentinel auth-user main sentinel\nsentinel auth-pass main watching"
+
+
+def client_of(port: int) -> redis.Redis:
+    return redis.Redis(LOCALHOST, port, password=PASSWORD, socket_timeout=5, decode_responses=True)
+
+
+class Trio:
+    """Server 0 is the master at first. Of the others the last has the lowest `replica-priority`: it is preferred."""
+
+    def __init__(self, stack: ExitStack, folder: Path, kind: str, sentinels: str = "redis", more: str = "") -> None:
+        self._kind = kind
+        self.ports = [free_port() for _ in range(SERVERS)]
+        self.files = [folder / f"{number}" / "server.conf" for number in range(SERVERS)]
+        for number, file in enumerate(self.files):
+            file.parent.mkdir()
+            told = {"port": self.ports[number], "folder": file.parent, "priority": 100 - 10 * number, "rights": RIGHTS}
+            role = f"replicaof {HOST} {self.ports[0]}\n" if number else ""
+            file.write_text(FILE.format(**told) + more + role)
+        self.processes = [self._started(number) for number in range(SERVERS)]
+        stack.callback(lambda: [process.kill() for process in self.processes])
+        self.clients = [stack.enter_context(client_of(port)) for port in self.ports]
+        until(lambda: self.follow(0), "the replicas have no link")
+        self.sentinels = Sentinels(stack, folder, self.ports[0], sentinels, HOST, LOGIN)
+        until(self.is_settled, "the Sentinels do not meet")
+
+    def _started(self, number: int) -> Process:
+        file = self.files[number]
+        if self._kind != "penstock":
+            return RedisProcess(file.parent, str(file), port=self.ports[number], kind=self._kind)
+        process = ServerProcess((str(file), "--port", str(self.ports[number])), file.parent, {})
+        process.wait_until_ready()
+        return process
+
+    @property
+    def master(self) -> int:
+        """The server that the first Sentinel names."""
+        _, port = self.sentinels.clients[0].execute_command("SENTINEL", "GET-MASTER-ADDR-BY-NAME", MASTER)
+        return self.ports.index(int(port))
+
+    def role(self, number: int) -> str:
+        """`master` or `slave`; nothing if it does not answer."""
+        try:
+            return str(self.clients[number].role()[0])
+        except redis.RedisError:
+            return ""
+
+    def follow(self, master: int) -> bool:
+        """Whether the others are replicas of a server, with a link."""
+        links = [self.clients[number].info("replication") for number in range(SERVERS) if number != master]
+        expected = ("up", self.ports[master])
+        return all((link.get("master_link_status"), link.get("master_port")) == expected for link in links)
+
+    def is_settled(self) -> bool:
+        """Whether all servers are up and follow the master, and the Sentinels know it."""
+        return self.follow(self.master) and self.sentinels.know(replicas=SERVERS - 1)
+
+    def kill(self, number: int) -> None:
+        self.processes[number].kill()
+
+    def start(self, number: int) -> None:
+        """Start a server that was killed, from its file as it is by now."""
+        self.processes[number] = self._started(number)
+
+    def freeze(self, number: int) -> None:
+        """Stop the process of a server: it holds its connections and does not answer."""
+        os.kill(self.processes[number].pid, signal.SIGSTOP)
+
+    def thaw(self, number: int) -> None:
+        os.kill(self.processes[number].pid, signal.SIGCONT)
