@@ -245,6 +245,14 @@ def test_a_start_from_a_rewritten_file_has_the_same_settings() -> None:
     assert {name: again.text(name) for name in DIRECTIVES} == {name: settings.text(name) for name in DIRECTIVES}
 
 
+@pytest.mark.parametrize("name", ["replicaof", "slaveof"])
+def test_a_server_that_leads_again_names_no_master_in_its_file(name: str) -> None:
+    settings = started(f"port 7000\n{name} 10.0.0.1 6379\ntimeout 5\n")
+    settings.note("replicaof", "")
+
+    assert config_file.rewritten(f"port 7000\n{name} 10.0.0.1 6379\ntimeout 5\n", settings) == "port 7000\ntimeout 5\n"
+
+
 def test_a_second_rewrite_adds_no_second_heading() -> None:
     settings = started(BEFORE)
     settings.set_pairs([("timeout", "9")])

@@ -132,7 +132,7 @@ def rewritten(text: str, settings: Settings) -> str:
         if name in lines_of:
             first, *others = lines_of[name]
             lines[first] = "\n".join(settings.written(DIRECTIVES[name]))
-            dropped.update(others)
+            dropped.update(others if lines[first] else lines_of[name])
     lines = [line for at, line in enumerate(lines) if at not in dropped]
     added = [line for name in _differing(lines, settings) for line in settings.written(DIRECTIVES[name])]
     if added and GENERATED not in lines:

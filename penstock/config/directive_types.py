@@ -61,7 +61,7 @@ class Kind:
         return 0
 
     def written(self, value: str) -> list[str]:
-        """The value as CONFIG REWRITE writes it: the text after the directive's name, one for each line."""
+        """The value as CONFIG REWRITE writes it: a text behind the name for each line, if there is one."""
         return [value]
 
 
@@ -231,7 +231,7 @@ class MasterAddress(Kind):
         return " ".join(words)
 
     def written(self, value: str) -> list[str]:
-        return [value or "no one"]
+        return [value] if value else []
 
 
 class Addresses(Kind):
