@@ -107,6 +107,7 @@ def change_places(master: Client, replica: Client, writers: list[Writer]) -> Non
     """FAILOVER; it is over when all writers have written to the new master."""
     before = [writer.written for writer in writers]
     until(lambda: replicas_online(master) == 1, master.info)
+    until(lambda: has_copy_on_disk(replica), replica.info)
     assert master.ask("FAILOVER", "TO", "127.0.0.1", str(replica.port)) == Simple(b"OK")
     until(lambda: replica.info()["role"] == "master", master.info)
     master.until_up()
@@ -116,6 +117,12 @@ def change_places(master: Client, replica: Client, writers: list[Writer]) -> Non
 def replicas_online(master: Client) -> int:
     """A replica that says its link is up is not yet that: a Redis waits for its first ACK."""
     return sum("state=online" in value for value in master.info().values())
+
+
+def has_copy_on_disk(replica: Client) -> bool:
+    """A Penstock refuses to take over before that, and a Redis that is refused gives up its FAILOVER."""
+    told = replica.ask("INFO", "persistence")
+    return isinstance(told, Bulk) and b"penstock_aof_base_written:0" not in told.text
 
 
 def opened(stack: ExitStack, port: int) -> Client:

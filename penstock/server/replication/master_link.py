@@ -234,9 +234,14 @@ class MasterLink:
         await self._stream(link, self._applier)
 
     def _end_failover(self, answer: bytes) -> None:
-        """The target has answered PSYNC: it has taken over, or it refuses and we stay the master."""
+        """The target has answered PSYNC: it has taken over, or it refuses and we stay the master.
+
+        LinkLost where it is to be asked again: its log does not have its copy of our data yet.
+        """
         if answer.startswith((b"+FULLRESYNC", b"+CONTINUE")):
             failover.succeed(self._engine.server)
+        elif answer.startswith(LATER):
+            raise _refused(answer)
         else:
             failover.abort(self._engine.server, failover.REFUSED)
         self._changed()
