@@ -25,6 +25,7 @@ REFUSED_SEQ: Final = ids.HALF  # in the id of a marker that says that the server
 TRIES: Final = 5  # of one transaction, each on a new connection
 
 ADVICE: Final = (
+    "Other tasks of the batch may have written rows once more: the stream holds some twice then. "
     "A partition's rows must come in the same order each time: sort them (sortWithinPartitions), take away what is "
     "random, or choose delivery=idmp, which does not mind the order, or delivery=at-least-once"
 )

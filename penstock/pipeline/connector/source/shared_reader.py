@@ -351,7 +351,9 @@ class SharedReader(StreamReader):
             looks: list[Request] = [["XPENDING", key, self.group, "-", "+", per_key, self._name or ""] for key in keys]
             for key, page in zip(keys, self.connections.asking[name].pipeline(looks), strict=True):
                 if isinstance(page, ReplyError):
-                    raise page
+                    if not page.text.startswith(b"NOGROUP"):  # which the next read of the stream reports
+                        raise page
+                    continue
                 found[name, key] = [row[0] for row in page[:left]]
                 more |= len(page) == per_key or len(page) > left
                 left -= len(found[name, key])
