@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import Any, Final
 
 from pyspark.errors import AnalysisException, ParseException
+from pyspark.logger import PySparkLogger
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 
@@ -21,8 +22,23 @@ ROW: Final = "row"  # unique for each published row
 FIELDS: Final = "fields"
 QUARANTINE: Final = (*METADATA, FIELDS)
 NOT_NULL: Final = " not null"
+LOGGERS: Final = ("DataFrameQueryContextLogger", "SQLQueryContextLogger")  # to which PySpark writes what it raises
 
 
+@contextmanager
+def _unlogged() -> Iterator[None]:
+    """Mistakes are told in a sentence: PySpark writes a line with a traceback besides."""
+    loggers = [PySparkLogger.getLogger(name) for name in LOGGERS]
+    for logger in loggers:
+        logger.disabled = True
+    try:
+        yield
+    finally:
+        for logger in loggers:
+            logger.disabled = False
+
+
+@_unlogged()
 def check(rows: DataFrame, pipeline: Pipeline) -> None:
     """OptionError for a type, an expression or an interval that Spark does not read; `rows` are without rows.
 
