@@ -7,6 +7,7 @@ import pytest
 from tests.support.dialogue import Dialogue
 from tests.support.effects_beside_redis import steps_of_engine
 from tests.support.engines import make_engine, settings_with
+from tests.support.log import UnitLog
 
 
 def logged(*lines: str) -> list[str]:
@@ -302,3 +303,13 @@ def test_counting_aggregates_are_hidden_from_clients_of_an_older_server() -> Non
     dialogue = Dialogue(make_engine(settings=settings_with(compat_version="8.6")))
 
     assert str(dialogue("ZUNION 1 a AGGREGATE COUNT")) == "ERR syntax error"
+
+
+@pytest.mark.parametrize("ends", ["LEFT RIGHT", "LEFT LEFT", "RIGHT LEFT", "RIGHT RIGHT"])
+def test_a_list_that_is_moved_whole_onto_itself_keeps_its_time_in_the_log(ends: str) -> None:
+    log = UnitLog()
+    dialogue = Dialogue(make_engine(log=log))
+    dialogue("RPUSH l a b c", "PEXPIREAT l 99999999999999", f"LMOVEM l l {ends} COUNT 10 OBO")
+
+    assert dialogue("PEXPIRETIME l") == 99999999999999
+    assert b"PEXPIREAT\r\n$1\r\nl\r\n$14\r\n99999999999999\r\n*1\r\n$4\r\nEXEC" in log.text

@@ -16,6 +16,7 @@ FOUND = {
 }
 FOUND_OF_CASTS = {
     (casts.SYNCS, 26): "what a sync had failed to write was trusted after a kill: the log had a hole, and did not load",
+    (casts.RIGHTS, 52): "LMOVEM of a whole list onto itself lost the key's time at a restart",
     (casts.SYNCS, 96): "what was confirmed after such a hole was cut off",
 }
 

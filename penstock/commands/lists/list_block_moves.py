@@ -63,6 +63,9 @@ class Move:
         notify_popped(ctx, self.source, found, self.from_left, count)
         ctx.log(b"LPOP" if self.from_left else b"RPOP", self.source, b"%d" % count)
         ctx.log(b"LPUSH" if self.to_left else b"RPUSH", self.destination, *pushed)
+        when_ms = ctx.db.expires.get(self.source)
+        if self.source == self.destination and when_ms is not None and len(found) == count:
+            ctx.log(b"PEXPIREAT", self.source, b"%d" % when_ms)  # the pop as logged empties the list, and removes it
         return reply.bulks(items)
 
     def nothing(self, resp3: bool) -> bytes:
