@@ -42,3 +42,16 @@ def integer_or(word: bytes, text: bytes) -> int:
         return integer(word)
     except ReplyError:
         raise ReplyError(text) from None
+
+
+def positive(word: bytes, text: bytes) -> int:
+    """A number of at least 1; `text` is the refusal of anything else."""
+    number = integer_or(word, text)
+    if number < 1:
+        raise ReplyError(text)
+    return number
+
+
+def count(word: bytes) -> int:
+    """The number behind COUNT of what pops or moves several elements: ZMPOP, LMPOP, LMOVEM, ZMOVE."""
+    return positive(word, b"ERR count should be greater than 0")

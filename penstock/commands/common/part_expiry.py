@@ -77,10 +77,7 @@ def _read_expire(args: list[bytes], words: PartWords) -> tuple[list[bytes], byte
             if parts:
                 raise words.repeated()
             if at + 2 >= len(args):
-                raise ReplyError(
-                    b"ERR %b requires at least num%b and one %b argument"
-                    % (words.keyword, words.lower, words.lower[:-1])
-                )
+                raise words.too_few()
             parts = counted(args, at + 1, 1, b"ERR Parameter `num%b` should be greater than 0" % words.number)
             at += 1 + len(parts)
         elif option not in CONDITIONS:

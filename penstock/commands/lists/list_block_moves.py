@@ -12,7 +12,6 @@ from penstock.commands.lists.list_moves import deadline_of, read_end, wait
 from penstock.engine import arguments, refusals
 from penstock.engine.context import Context
 from penstock.engine.table.command_table import command
-from penstock.errors import ReplyError
 from penstock.protocol import reply
 
 BLOCK: Final = "block:[(amount:<COUNT count|EXACTLY exact:integer> order:<OBO|BULK>)]"
@@ -41,10 +40,7 @@ class Move:
         amount, count, order = block[0].upper(), block[1], block[2].upper()
         if amount not in (b"COUNT", b"EXACTLY") or order not in (b"OBO", b"BULK"):
             raise refusals.syntax()
-        text = b"ERR count should be greater than 0"
-        self.count = arguments.integer_or(count, text)
-        if self.count <= 0:
-            raise ReplyError(text)
+        self.count = arguments.count(count)
         self.exactly = amount == b"EXACTLY"
         self.one_by_one = order == b"OBO"
 

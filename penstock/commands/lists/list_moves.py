@@ -212,10 +212,7 @@ def _read_several(args: list[bytes], at: int) -> PopArguments:
     if rest:
         if len(rest) < 2 or rest[0].upper() != b"COUNT":
             raise refusals.syntax()
-        text = b"ERR count should be greater than 0"
-        options.count = arguments.integer_or(rest[1], text)
-        if options.count <= 0:
-            raise ReplyError(text)
+        options.count = arguments.count(rest[1])
         if len(rest) > 2:
             raise refusals.syntax()
     return options

@@ -16,7 +16,6 @@ from penstock.engine import arguments, refusals
 from penstock.engine.context import Context
 from penstock.engine.numbers import double_text
 from penstock.engine.table.command_table import command
-from penstock.errors import ReplyError
 from penstock.protocol import reply
 from penstock.storage.types.sorted_sets import Pair, ScoreBound, SortedSet
 
@@ -58,10 +57,7 @@ def _read_count(args: list[bytes], at: int, selection: Selection) -> None:
         return
     if at + 2 != len(args) or args[at].upper() != b"COUNT":
         raise refusals.syntax()
-    text = b"ERR count should be greater than 0"
-    selection.count = arguments.integer_or(args[at + 1], text)
-    if selection.count < 1:
-        raise ReplyError(text)
+    selection.count = arguments.count(args[at + 1])
 
 
 @command(
@@ -152,10 +148,7 @@ def _read_members(args: list[bytes]) -> tuple[bytes, list[bytes]]:
     at = 4 if condition in (b"NX", b"XX") else 3
     if args[at].upper() != b"MEMBERS":
         raise refusals.syntax()
-    text = b"ERR num-members should be greater than 0"
-    count = arguments.integer_or(args[at + 1], text)
-    if count < 1:
-        raise ReplyError(text)
+    count = arguments.positive(args[at + 1], b"ERR num-members should be greater than 0")
     if count != len(args) - at - 2:
         raise refusals.syntax()
     return condition if at == 4 else b"", args[at + 2 :]

@@ -207,9 +207,7 @@ def _read_many(args: list[bytes], at: int) -> tuple[list[bytes], bool, int]:
     for option_at in range(where_at + 1, len(args), 2):
         if count or args[option_at].upper() != b"COUNT" or option_at + 1 == len(args):
             raise refusals.syntax()
-        count = arguments.integer_or(args[option_at + 1], b"ERR count should be greater than 0")
-        if count < 1:
-            raise ReplyError(b"ERR count should be greater than 0")
+        count = arguments.count(args[option_at + 1])
     return args[at + 1 : where_at], where == b"MIN", count or 1
 
 

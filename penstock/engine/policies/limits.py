@@ -21,10 +21,6 @@ def owned_count(group: Group) -> int:
     return group.pel.count - group.pel.order.released
 
 
-def is_paused(policy: GroupPolicy, now_ms: int) -> bool:
-    return policy.settings.paused_until_ms > now_ms
-
-
 def most_now(policy: GroupPolicy, now_ms: int) -> int:
     """The most entries that all readers together may be handed now; NO_LIMIT without PAUSE and RATE. O(1) amortized."""
     settings = policy.settings
