@@ -3,6 +3,7 @@
 What a fixture needs is imported when it is first used: a test of a structure needs no engine, and few need Hypothesis.
 """
 
+import contextlib
 import functools
 import os
 import sys
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from penstock.clock import ManualClock
     from penstock.engine.engine import Engine
     from tests.support.dialogue import Dialogue
+    from tests.support.effects_beside_redis import RedisSide
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:
@@ -96,5 +98,19 @@ def reference_port() -> Iterator[int]:
     try:
         with reference_server() as port:
             yield port
+    except NoReference as absence:
+        pytest.skip(str(absence))
+
+
+@pytest.fixture(scope="session")
+def logging_redis() -> "Iterator[RedisSide]":
+    """A real Redis that keeps a log, to hold dialogues with; tests that need it are skipped where there is none."""
+    from tests.support.effects_beside_redis import RedisSide
+    from tests.support.reference_server import NoReference, reference_server
+
+    directives = ["--appendonly", "yes", "--aof-use-rdb-preamble", "no", "--appendfsync", "always"]
+    try:
+        with reference_server(*directives) as port, contextlib.closing(RedisSide(port)) as redis:
+            yield redis
     except NoReference as absence:
         pytest.skip(str(absence))

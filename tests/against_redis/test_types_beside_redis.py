@@ -1,8 +1,5 @@
 """Seeded random requests over all types of values, answered, kept, told and logged as a real Redis does."""
 
-import contextlib
-from collections.abc import Iterator
-
 import pytest
 
 from tests.against_redis.conftest import Reference
@@ -11,17 +8,6 @@ from tests.against_redis.makers.anything import Anything
 from tests.against_redis.makers.sizes import MEASURED
 from tests.against_redis.typed import compare_types
 from tests.support.effects_beside_redis import RedisSide
-from tests.support.reference_server import NoReference, reference_server
-
-
-@pytest.fixture(scope="module")
-def logging_redis() -> Iterator[RedisSide]:
-    directives = ["--appendonly", "yes", "--aof-use-rdb-preamble", "no", "--appendfsync", "always"]
-    try:
-        with reference_server(*directives) as port, contextlib.closing(RedisSide(port)) as redis:
-            yield redis
-    except NoReference as absence:
-        pytest.skip(str(absence))
 
 
 @pytest.mark.parametrize("seed", range(3))

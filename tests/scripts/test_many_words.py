@@ -4,7 +4,6 @@ import random
 
 import pytest
 
-from tests.commands.conftest import logging_redis  # noqa: F401 - a fixture
 from tests.support.effects_beside_redis import RedisSide, assert_as_redis
 from tests.support.seeds import seeds
 
@@ -31,12 +30,12 @@ def dialogue_of(count: int, chance: random.Random) -> list[str]:
 
 
 @pytest.mark.parametrize("count", BOUNDARIES)
-def test_a_request_of_a_script_may_have_as_many_words_as_in_redis(logging_redis: RedisSide, count: int) -> None:  # noqa: F811
+def test_a_request_of_a_script_may_have_as_many_words_as_in_redis(logging_redis: RedisSide, count: int) -> None:
     assert_as_redis(logging_redis, dialogue_of(count, random.Random(count)))
 
 
 @pytest.mark.parametrize("seed", seeds(quick=5, full=100))
-def test_a_script_with_any_number_of_words_is_answered_as_in_redis(logging_redis: RedisSide, seed: int) -> None:  # noqa: F811
+def test_a_script_with_any_number_of_words_is_answered_as_in_redis(logging_redis: RedisSide, seed: int) -> None:
     chance = random.Random(seed)
 
     assert_as_redis(logging_redis, dialogue_of(chance.randint(500, MOST), chance))

@@ -18,13 +18,15 @@ class View:
 
     seen_times: consumers' seen and active times. delivery_times: when and how often pending entries were delivered, and
     their order in time. ties: the order of what was delivered at one moment. now_ms: what is overdue by then, keys and
-    idempotent ids, is left out; 0: it is not, nor are idempotent ids of entries above the last id.
+    idempotent ids, is left out; 0: it is not, nor are idempotent ids of entries above the last id. idempotent_ids: what
+    producers sent.
     """
 
     seen_times: bool = True
     delivery_times: bool = True
     ties: bool = True
     now_ms: int = 0
+    idempotent_ids: bool = True
 
 
 ALL: Final = View()
@@ -85,6 +87,8 @@ def _group_picture(stream: Stream, group: Group, view: View) -> dict[str, object
 def _idempotent_ids(stream: Stream, view: View) -> dict[str, object]:
     """What each producer sent, with the ids that the entries got, in order."""
     shown: dict[str, object] = {}
+    if not view.idempotent_ids:
+        return shown
     oldest_ms = view.now_ms - 1000 * stream.producers.duration_s
     for pid, made in stream.producers.pids.items():
         kept = list(made.items())
