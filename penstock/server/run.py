@@ -73,10 +73,12 @@ def serve(settings: Settings, disk: Disk | None = None, companions: Sequence[Com
             engine.memory.reading = allocated_memory.Allocated().read
             engine.scripts.calls.give_back = allocated_memory.give_back
             with asyncio.Runner(loop_factory=make_loop) as runner:
-                return runner.run(Server(engine, server_log, disk or SystemDisk(), companions).run())
+                code = runner.run(Server(engine, server_log, disk or SystemDisk(), companions).run())
         except UsageError as problem:
             server_log.fatal(str(problem))
             return FAILED
+        server_log.warning("Redis is now ready to exit, bye bye...")
+        return code
 
 
 def check(settings: Settings) -> None:
@@ -175,7 +177,6 @@ class Server:
             pidfile.unlink(missing_ok=True)
         if not is_safe:
             server_log.warning("The log could not be written: the last changes may be lost")
-        server_log.warning("Redis is now ready to exit, bye bye...")
         return CLEAN if is_safe else FAILED
 
     def _log_beginning(self) -> None:
