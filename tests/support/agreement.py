@@ -64,7 +64,9 @@ class Master:
         self.log.append(unit)
         self.replica.apply(unit)
 
-    def take(self, request: Request) -> None:
+    def take(self, request: Request) -> bytes:
+        """The answer; none where time passes, the server starts again, or the client blocks."""
+        answer = b""
         if request[0] == PASS:
             passed_ms = int(request[1]) if len(request) > 1 else 1
             for clock, engine in ((self.clock, self.engine), (self.replica.clock, self.replica.engine)):
@@ -74,13 +76,14 @@ class Master:
             self._restart("".join(request[1:]))
         else:
             self.reads_history = self.reads_history or _reads_history(request)
-            self.engine.handle(self._session, [word.encode("latin-1") for word in request])
+            answer = self.engine.handle(self._session, [word.encode("latin-1") for word in request])
             if self._session.blocked is not None:
                 self._blocked.append(self._session)
                 self._session = self.engine.server.connect("127.0.0.1:50000")
             if len(self._blocked) > MOST_BLOCKED:
                 self.engine.server.disconnect(self._blocked.pop(0))
         self.engine.clients.outgoing.clear()
+        return answer
 
     def _restart(self, way: str) -> None:
         base = self._base()
