@@ -585,7 +585,8 @@ class Engine(Runner):
         conditions = self.conditions
         if conditions.bits & BUSY:
             return 0
-        waiter_ms, pause_ms = self.blocking.next_ms(), conditions.paused_until_ms if conditions.bits & PAUSED else 0
+        waiter_ms = self.blocking.next_ms() if self.blocking.blocked else 0
+        pause_ms = conditions.paused_until_ms if conditions.bits & PAUSED else 0
         due_ms = min(waiter_ms, pause_ms) if waiter_ms and pause_ms else waiter_ms or pause_ms
         if self.lazy_free.parts or (self.memory.is_due and not self.conditions.loading):
             freeing_ms = self.clock.now_us() // 1000 + FREED_EVERY_MS

@@ -124,11 +124,6 @@ class Replication:
         return self._offset if self.stream is None else self.stream.last_write
 
     @property
-    def is_active(self) -> bool:
-        """Whether a turn's end has something to do for replicas."""
-        return self.stream is not None or len(self.arrivals) > 0
-
-    @property
     def kept_bytes(self) -> int:
         """Of the stream, for replicas with a cut link."""
         return 0 if self.stream is None else self.stream.backlog.end - self.stream.backlog.start

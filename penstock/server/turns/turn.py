@@ -304,7 +304,8 @@ class Turn:
         reads_go = self.log_writer.end_of_turn(ended.finish)
         if not ended.is_finished:
             ended.hold(reads_go)
-        if self.replicas is not None and self.engine.replication.is_active:
+        replication = self.engine.replication
+        if self.replicas is not None and (replication.stream is not None or replication.arrivals):
             self.replicas.end_of_turn()
         if self.client_eviction.limit and self.client_eviction.is_over:
             self.client_eviction.evict()
