@@ -3,10 +3,11 @@
 Tests: cases commands/test_bit_offsets.
 """
 
+import re
 from typing import Final
 
 from penstock.commands.common.repeated_values import require_fitting
-from penstock.commands.strings.bit_search import bits_from, count_bits, is_unit_bit, range_of
+from penstock.commands.strings.bit_search import PART_BYTES, bits_from, count_bits, is_unit_bit, range_of
 from penstock.commands.strings.strings import read_part
 from penstock.engine import arguments
 from penstock.engine.context import Context
@@ -17,6 +18,8 @@ from penstock.protocol import reply
 NO_LIMIT: Final = 0
 OFFSETS: Final = tuple(tuple(bit for bit in range(8) if byte & 0x80 >> bit) for byte in range(256))
 INVERTED: Final = bytes(range(255, -1, -1))
+NOTHING: Final = bytes(PART_BYTES)
+SOMETHING: Final = re.compile(rb"[^\0]")  # a byte with a bit
 AROUND: Final = 3  # bytes of an integer's reply beside its digits
 
 
@@ -76,13 +79,13 @@ def _integers(value: bytes | bytearray, first: int, last: int, zeros: bool, coun
     found: list[bytes] = []
     base = first & ~7
     for part in bits_from(value, first, last, 0xFF if zeros else 0):
-        if len(found) == count:
-            break
-        for byte in part.translate(INVERTED) if zeros else part:
-            for bit in OFFSETS[byte]:
-                found.append(reply.integer(base + bit))
-            base += 8
-            if len(found) >= count:
-                del found[count:]
-                break
+        searched = part.translate(INVERTED) if zeros else part
+        if searched != NOTHING:
+            for one in SOMETHING.finditer(searched):
+                at = one.start()
+                for bit in OFFSETS[searched[at]]:
+                    found.append(reply.integer(base + 8 * at + bit))
+                if len(found) >= count:
+                    return found[:count]
+        base += 8 * len(part)
     return found
