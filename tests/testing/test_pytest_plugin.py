@@ -1,5 +1,8 @@
 """The plugin of pytest, as a suite sees it that has no conftest."""
 
+from importlib.metadata import entry_points
+from pathlib import Path
+
 import pytest
 import redis
 
@@ -137,3 +140,55 @@ def test_a_failure_shows_the_last_requests_and_the_groups(pytester: pytest.Pytes
             "db0 orders workers: length 2, lag 1, pending 1 (alice 1)",
         ]
     )
+
+
+def installed(folder: Path) -> Path:
+    """A folder as an installer leaves it: the package, and what pytest reads of its distribution."""
+    about = folder / "penstock_server-0.1.0.dist-info"
+    about.mkdir()
+    (folder / "penstock").symlink_to(Path(package.__file__).parent)
+    (about / "METADATA").write_text("Metadata-Version: 2.4\nName: penstock-server\nVersion: 0.1.0\n")
+    plugin = next(point for point in entry_points(group="pytest11") if point.value.startswith("penstock."))
+    (about / "entry_points.txt").write_text(f"[pytest11]\n{plugin.name} = {plugin.value}\n")
+    (about / "RECORD").write_text("penstock/__init__.py,,\npenstock/testing/embedded.py,,\n")
+    return folder
+
+
+def test_pytest_rewrites_nothing_of_an_installed_penstock_but_the_plugin(
+    pytester: pytest.Pytester, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(installed(tmp_path)))
+    pytester.makepyfile(
+        """
+        import sys
+        from _pytest.assertion.rewrite import AssertionRewritingHook
+
+        def test_loaders(penstock):
+            assert {
+                name
+                for name, module in sys.modules.items()
+                if name.startswith("penstock") and isinstance(module.__loader__, AssertionRewritingHook)
+            } == {"penstock", "penstock.testing", "penstock.testing.pytest_plugin"}
+        """
+    )
+
+    pytester.runpytest_subprocess("-p", "no:cacheprovider").assert_outcomes(passed=1)
+
+
+def test_a_server_is_forgotten_when_its_test_has_ended(pytester: pytest.Pytester) -> None:
+    run(
+        pytester,
+        """
+        import gc
+        import weakref
+
+        seen = []
+
+        def test_first(penstock_server):
+            seen.append(weakref.ref(penstock_server))
+
+        def test_second():
+            gc.collect()
+            assert seen[0]() is None
+        """,
+    ).assert_outcomes(passed=2)
