@@ -309,7 +309,7 @@ USED: Final = (
         "metrics-password", "", Text(), "Password that a scrape must have; if empty, none is needed.", secret=True
     ),
     Directive("metrics-streams", "*", Text(), "Pattern of the streams that the metrics show one by one."),
-    Directive("metrics-max-streams", "500", Number(0, INT), "Maximum number of them; the oldest keys come first."),
+    Directive("metrics-max-streams", "500", Number(0, INT), "Maximum number of them; those with trouble come first."),
     Directive("console-port", "0", Number(0, 65535), "Port of the console over HTTP; 0 for none.", immutable=True),
     Directive("console-bind", "127.0.0.1", Text(), "Address that console-port listens on.", immutable=True),
     Directive(

@@ -45,7 +45,8 @@ def of_snapshot(snapshot: Snapshot) -> Iterator[Metric]:
     left_out = GaugeMetricFamily(
         "penstock_metrics_left_out", "What metrics-max-streams leaves out of the metrics.", labels=["kind"]
     )
-    left_out.add_metric(["streams"], snapshot.streams_left_out)
+    left_out.add_metric(["streams"], snapshot.choice.left_out)
+    left_out.add_metric(["streams_with_pending"], snapshot.choice.left_out_with_pending)
     left_out.add_metric(["groups"], snapshot.tuples.groups_left_out)
     left_out.add_metric(["consumers"], snapshot.tuples.consumers_left_out)
     yield left_out

@@ -22,6 +22,7 @@ from penstock.engine.telemetry.stream_counts import KnownStreams
 from penstock.observe import families, snapshot, stream_text
 from penstock.observe.http_server import Handler, HttpServer, names_an_address
 from penstock.observe.snapshot import Snapshot
+from penstock.observe.stream_choice import StreamChoice
 from penstock.server.turns.turn import Turn
 
 MOST_CONNECTIONS: Final = 16
@@ -41,10 +42,16 @@ NAMELESS: Final = (
 class SnapshotReader:
     """Reads one snapshot in the event loop's pauses. `taken` has it when it is complete."""
 
-    def __init__(self, engine: Engine, loop: asyncio.AbstractEventLoop, known: KnownStreams | None = None) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        loop: asyncio.AbstractEventLoop,
+        known: KnownStreams | None = None,
+        choice: StreamChoice | None = None,
+    ) -> None:
         self._engine = engine
         self._loop = loop
-        self._snapshot = Snapshot(known)
+        self._snapshot = Snapshot(known, choice)
         self._steps = snapshot.take(engine, self._snapshot)
         self.taken: Future[Snapshot] = Future()
 
@@ -97,6 +104,7 @@ class Scraper:
         self._loop = loop
         self._making: asyncio.Task[bytes] | None = None
         self._known: KnownStreams = {}
+        self._choice = StreamChoice()
 
     async def text(self) -> bytes:
         """The metrics; `redis_up 0` if the server's loop does not get to them in LONGEST_S, or has ended."""
@@ -119,7 +127,7 @@ class Scraper:
         return b"".join(parts)
 
     async def _taken(self) -> Snapshot | None:
-        reader = SnapshotReader(self._engine, self._loop, self._known)
+        reader = SnapshotReader(self._engine, self._loop, self._known, self._choice)
         try:
             self._loop.call_soon_threadsafe(reader.read)
             return await asyncio.wait_for(asyncio.wrap_future(reader.taken), LONGEST_S)

@@ -6,20 +6,18 @@ computed later: the loop collects plain tuples, a thread makes StreamCounts and 
 """
 
 from collections.abc import Callable, Iterator
-from itertools import islice
+from itertools import groupby
 from typing import Final, NamedTuple
 
 from penstock.commands.server import info_sections
 from penstock.engine.context import Context
 from penstock.engine.engine import Engine
-from penstock.engine.matching.globs import matches
 from penstock.engine.session import NO_CLIENT
 from penstock.engine.telemetry.statistics import RowStatistics
 from penstock.engine.telemetry.stream_counts import KnownStreams, StreamTuples
+from penstock.observe.stream_choice import StreamChoice
 
-EVERY_STREAM: Final = b"*"
 STREAMS_A_STEP: Final = 10
-NAMES_A_STEP: Final = 200  # stream names compared with the pattern
 PARTS_PER_STREAM: Final = 4  # so many times the largest number of streams: the largest number of groups, of consumers
 SECTIONS: Final[tuple[Callable[[Context], info_sections.Text], ...]] = (
     info_sections.server,
@@ -54,12 +52,12 @@ class DatabaseCounts(NamedTuple):
 
 
 class Snapshot:
-    """The values, and how many streams were left out because there are too many.
+    """The values of one moment.
 
-    known: the streams of the snapshot before.
+    known: the streams of the snapshot before. choice: which streams are shown, from one snapshot to the next.
     """
 
-    def __init__(self, known: KnownStreams | None = None) -> None:
+    def __init__(self, known: KnownStreams | None = None, choice: StreamChoice | None = None) -> None:
         self.fields: dict[str, str] = {}  # of INFO
         self.commands: list[CommandCounts] = []
         self.errors: dict[str, int] = {}
@@ -69,7 +67,7 @@ class Snapshot:
         self.last_slow_usec = 0
         self.known: KnownStreams = known or {}
         self.tuples = StreamTuples(0, {})
-        self.streams_left_out = 0
+        self.choice = choice or StreamChoice()
 
 
 def take(engine: Engine, snapshot: Snapshot) -> Iterator[None]:
@@ -103,33 +101,17 @@ def _command(name: str, row: RowStatistics, percents: list[str]) -> CommandCount
 
 
 def _take_streams(engine: Engine, snapshot: Snapshot) -> Iterator[None]:
-    """The streams that the settings choose, the oldest keys first."""
+    """The streams that the settings choose."""
     most = engine.settings.number("metrics-max-streams")
     snapshot.tuples = tuples = StreamTuples(most * PARTS_PER_STREAM, snapshot.known)
-    for db_index, db in enumerate(engine.keyspace.databases):
-        chosen: list[bytes] = []
-        yield from _choose(engine, db_index, most - len(tuples.streams), chosen, snapshot)
-        for start in range(0, len(chosen), STREAMS_A_STEP):
-            some = [(key, db.streams[key]) for key in chosen[start : start + STREAMS_A_STEP] if key in db.streams]
+    choice = snapshot.choice
+    yield from choice.choose(engine, most, engine.settings.text("metrics-streams"))
+    for start in range(0, len(choice.chosen), STREAMS_A_STEP):
+        for db_index, names in groupby(choice.chosen[start : start + STREAMS_A_STEP], lambda name: name[0]):
+            streams = engine.keyspace.databases[db_index].streams
+            some = [(key, streams[key]) for _, key in names if key in streams]
             if engine.blocking.by_key:
                 for key, _ in some:
                     engine.blocking.settle(db_index, key)
             tuples.collect(db_index, some, engine.clock.now_us() // 1000)
-            yield
-
-
-def _choose(engine: Engine, db_index: int, most: int, chosen: list[bytes], snapshot: Snapshot) -> Iterator[None]:
-    """The names of at most so many streams of a database that match the pattern; the rest is counted."""
-    pattern = engine.settings.text("metrics-streams").encode(errors="surrogateescape")
-    streams = engine.keyspace.databases[db_index].streams
-    if pattern == EVERY_STREAM:
-        chosen.extend(islice(streams, most))
-        snapshot.streams_left_out += len(streams) - len(chosen)
-        return
-    names = list(streams)
-    for start in range(0, len(names), NAMES_A_STEP):
-        matching = [name for name in names[start : start + NAMES_A_STEP] if matches(pattern, name)]
-        kept = matching[: most - len(chosen)]
-        chosen.extend(kept)
-        snapshot.streams_left_out += len(matching) - len(kept)
         yield

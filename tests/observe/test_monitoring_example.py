@@ -13,7 +13,11 @@ from penstock.observe.stream_text import CONSUMER_METRICS, GROUP_METRICS, STREAM
 
 FOLDER = Path(__file__).parents[2] / "examples" / "monitoring"
 KNOWN = {name for name, _, _ in (*STREAM_METRICS, *GROUP_METRICS, *CONSUMER_METRICS)}
-KNOWN |= {f"redis_{name}" for name in exporter_names.METRICS.values()} | {"redis_up", "redis_commands_total"}
+KNOWN |= {f"redis_{name}" for name in exporter_names.METRICS.values()} | {
+    "redis_up",
+    "redis_commands_total",
+    "penstock_metrics_left_out",
+}
 with_promtool = pytest.mark.skipif(shutil.which("promtool") is None, reason="promtool is not installed")
 
 
