@@ -174,7 +174,8 @@ def things(count: int) -> Iterator[tuple[str, Iterator[Request], int]]:
         yield name, iter(entries(count)), count
     for name, (requests_for, sizes) in KEYS.items():
         for size in sizes:
-            keys = min(max(count // size, 1), MOST_KEYS)
+            # a few thousand strings are no more than what the first requests take of the process itself
+            keys = min(count if requests_for is string else max(count // size, 1), MOST_KEYS)
             yield name.format(f"{size:,}"), requests_of_keys(requests_for, size, keys), keys
 
 

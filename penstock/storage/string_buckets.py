@@ -18,7 +18,8 @@ from penstock.native.text_match import is_at
 if TYPE_CHECKING:
     from mypy_extensions import i64  # for mypyc; Python ignores it
 
-LONGEST_PACKED: Final = 64  # bytes of a key, and of a text
+LONGEST_KEY: Final = 64  # bytes
+LONGEST_TEXT: Final = 128  # bytes
 SHORTEST_PACKED: Final = 2  # bytes of both together: so a head and what is behind it can be read as one number
 HEAD: Final = 6  # bytes: four of the hash, then the two lengths
 HASH_BITS: Final = 0x7FFF_FFFF
@@ -30,14 +31,14 @@ _TEXT_LENGTH: Final = 40
 _LENGTH_BITS: Final = 0xFF
 _HASH_AND_KEY_LENGTH: Final = 0xFF_FFFF_FFFF
 _TEXT_LENGTH_AT: Final = 5  # bytes before it in a head
-_LENGTHS: Final = [bytes((length,)) for length in range(LONGEST_PACKED + 1)]
+_LENGTHS: Final = [bytes((length,)) for length in range(LONGEST_TEXT + 1)]
 
 
 def fits(key: bytes, text: bytes) -> bool:
     """Whether a key and its text may be in a bucket."""
     length: i64 = len(key)
     text_length: i64 = len(text)
-    return length <= LONGEST_PACKED and text_length <= LONGEST_PACKED and length + text_length >= SHORTEST_PACKED
+    return length <= LONGEST_KEY and text_length <= LONGEST_TEXT and length + text_length >= SHORTEST_PACKED
 
 
 def place_of(bucket: bytes, hashed: i64, key: bytes) -> i64:

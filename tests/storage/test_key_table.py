@@ -8,16 +8,17 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from penstock.storage.key_table import FEW, KeyTable
-from penstock.storage.string_buckets import LONGEST_PACKED
+from penstock.storage.string_buckets import LONGEST_KEY, LONGEST_TEXT
 from penstock.storage.types.large_strings import LargeString
 from penstock.storage.types.string_marks import RawString
 
-LONGEST, TOO_LONG = b"l" * LONGEST_PACKED, b"l" * (LONGEST_PACKED + 1)
+LONG_KEYS = [b"l" * LONGEST_KEY, b"l" * (LONGEST_KEY + 1)]
+LONG_TEXTS = LONGEST, TOO_LONG = b"l" * LONGEST_TEXT, b"l" * (LONGEST_TEXT + 1)
 KEYS = st.one_of(
-    st.sampled_from([b"", b"\0", b"\1", b"a", b"aa", b"a\1", b"of two words", b"\0\0\0\0\1\1", LONGEST, TOO_LONG]),
+    st.sampled_from([b"", b"\0", b"\1", b"a", b"aa", b"a\1", b"of two words", b"\0\0\0\0\1\1", *LONG_KEYS, TOO_LONG]),
     st.integers(0, 60).map(lambda number: b"key:%d" % number),
 )
-TEXTS = st.sampled_from([b"", b"\0", b"a", b"key:1", b"\0" * 12, LONGEST, TOO_LONG])
+TEXTS = st.sampled_from([b"", b"\0", b"a", b"key:1", b"\0" * 12, *LONG_KEYS, *LONG_TEXTS])
 VALUES = st.one_of(TEXTS, TEXTS.map(RawString), TEXTS.map(lambda text: LargeString(bytearray(text))))
 
 
@@ -155,3 +156,11 @@ def test_many_packed_strings_take_little_memory() -> None:
     exact = table.packed_bytes(len(table._buckets) + 1)  # all of them
     assert 40 * 100_000 < exact < 46 * 100_000
     assert abs(table.packed_bytes(200) - exact) < 0.2 * exact, "of 200 buckets: six deviations"
+
+
+def test_strings_of_a_hundred_bytes_are_packed() -> None:
+    table = KeyTable(few=0)
+
+    table[b"key:1"] = b"t" * 100
+
+    assert table.packed == 1
