@@ -162,7 +162,7 @@ def test_a_trim_with_delref_leaves_nothing_pending_below_the_first_entry(seed: i
         master.take(request)
     master.take(["DISCARD"])
     master.take(["SELECT", "0"])
-    master.take("XADD s * f v".split())
+    master.take(["XADD", "s", "*", "f", "v"])
     is_refused = master.take(last.split()).startswith(b"-")
 
     stream = master.engine.keyspace.databases[0].values.get(b"s")
