@@ -12,7 +12,8 @@ pytest.importorskip("pyarrow")
 import redis
 from pyspark.errors import StreamingQueryException
 
-from penstock.pipeline.connector.source.offsets import Position, Seen, cursor_json, cursor_of
+from penstock.pipeline.connector.connection.stream_info import StreamState
+from penstock.pipeline.connector.source.offsets import Position, cursor_json, cursor_of
 from penstock.pipeline.errors import DataLoss
 from tests.pipeline.connector.test_cursor_reader import fill
 from tests.pipeline.driving import Query, to_its_end
@@ -298,7 +299,7 @@ def test_checkpoints_of_before_are_read(server: redis.Redis, query: Any) -> None
 
 def test_positions_survive_the_offset_log() -> None:
     places = {
-        ("main", b"s"): Position(7, 3, (5,), (1, 2), (4, None), Seen(9, 8, 7, 6, 5)),
+        ("main", b"s"): Position(7, 3, (5,), (1, 2), (4, None), StreamState(7, 5, 9, 8, 6)),
         ("main", b"t"): Position(7, None),
         ("main", b"u"): Position(7, 3, (5,)),
     }

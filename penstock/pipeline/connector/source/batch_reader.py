@@ -10,7 +10,6 @@ from penstock.pipeline.connector.connection.client import Client, mapping
 from penstock.pipeline.connector.connection.cluster import connect
 from penstock.pipeline.connector.connection.missing_streams import MissingStreams
 from penstock.pipeline.connector.connection.stream_info import StreamState, find_keys, refused, stream_states
-from penstock.pipeline.connector.source.data_loss import seen_in
 from penstock.pipeline.connector.source.id_ranges import IdRange, cut, how_many, pack
 from penstock.pipeline.connector.source.partition_reader import Task, TaskReader
 from penstock.pipeline.connector.source.range_splitter import exclusive, find_cuts
@@ -62,7 +61,7 @@ class BatchReader(TaskReader, DataSourceReader):
             everything = after < state.first and upto == state.last
             weight = state.length if everything else interpolated(state, after, upto)
             count = weight if everything else None
-            ranges.append(IdRange(client.endpoint.name, key, after, upto, weight, count, planned=seen_in(state)))
+            ranges.append(IdRange(client.endpoint.name, key, after, upto, weight, count, planned=state))
         return with_firsts(client, ranges)
 
 

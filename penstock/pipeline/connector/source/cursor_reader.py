@@ -14,9 +14,9 @@ from penstock.pipeline.connector.connection.client import Request, now_s, pause_
 from penstock.pipeline.connector.connection.stream_info import StreamState, stream_states
 from penstock.pipeline.connector.source import group_progress, rate_limit, source_metrics
 from penstock.pipeline.connector.source.batch_reader import divide_evenly, place_after
-from penstock.pipeline.connector.source.data_loss import beginning, count_loss, entries_after, find_loss, seen_in
+from penstock.pipeline.connector.source.data_loss import beginning, count_loss, entries_after, find_loss
 from penstock.pipeline.connector.source.id_ranges import IdRange, cut, how_many, shares
-from penstock.pipeline.connector.source.offsets import Position, Seen, StreamOf, cursor_json, cursor_of
+from penstock.pipeline.connector.source.offsets import Position, StreamOf, cursor_json, cursor_of
 from penstock.pipeline.connector.source.partition_reader import Task
 from penstock.pipeline.connector.source.rate_limit import Counted, Counting
 from penstock.pipeline.connector.source.source_metrics import ENTRIES_MISSING, METRICS, STREAMS_MISSING
@@ -43,7 +43,7 @@ class CursorReader(StreamReader):
         self._served_last: StreamOf = ("", b"")  # where there were more streams than entries in a batch
         self._planned: dict[StreamOf, Position] = {}  # the end of the newest batch
         self._found: dict[StreamOf, Position] = {}  # where streams begin that were found on the way and not planned yet
-        self._seen: dict[StreamOf, Seen] = {}  # what streams were at the last look
+        self._seen: dict[StreamOf, StreamState] = {}  # what streams were at the last look
         self._group_checked = self.options.group is None or self.options.group_force
 
     # -- where it begins ----------------------------------------------------------------------------------------------
@@ -57,7 +57,7 @@ class CursorReader(StreamReader):
                 for key in keys:
                     places[name, key] = self._initial_place(name, key)
             self._initial = self.names.write(cursor_json(places))
-            self._seen = {stream: seen_in(state) for stream, state in self.states.items()}
+            self._seen = dict(self.states)
             self._look_for_missing()
         return self._initial
 
@@ -73,7 +73,7 @@ class CursorReader(StreamReader):
         after = place_after(self.connections.asking[name], key, state, start, self.options.group)
         behind = entries_after(after, state)
         if after > state.last or behind is None:
-            return Position(after, None, seen=seen_in(state))
+            return Position(after, None, seen=state)
         return Position(after, state.added - behind)
 
     # -- how far it goes ----------------------------------------------------------------------------------------------
@@ -205,7 +205,7 @@ class CursorReader(StreamReader):
         (name, key), state = stream, self.states[stream]
         end = rate_limit.end_position(state)
         cuts = rate_limit.sampled_cuts(self.connections.asking[name], key, place.id, end, entries, parts)
-        uncounted = place.seen or seen_in(state) if place.added is None else seen_in(state) if cuts else None
+        uncounted = place.seen or state if place.added is None else state if cuts else None
         return replace(end, cuts=cuts, seen=uncounted)
 
     def _counted_end(self, stream: StreamOf, begin: dict[StreamOf, Position], counted: Counted, parts: int) -> Position:
@@ -218,7 +218,7 @@ class CursorReader(StreamReader):
             if begin[stream].id != place.id:  # a stream made anew, from its beginning, which was not counted
                 return begin[stream]
         cuts, counts = rate_limit.counted_cuts(counted, parts)
-        return replace(counted.end, cuts=cuts, counts=counts, seen=None if counted.is_end else seen_in(state))
+        return replace(counted.end, cuts=cuts, counts=counts, seen=None if counted.is_end else state)
 
     def _is_doubtful(self, stream: StreamOf, place: Position) -> bool:
         """Whether entries may be missing after a position that has others before it."""
@@ -243,7 +243,7 @@ class CursorReader(StreamReader):
             place, behind = begin[stream], entries_after(begin[stream].id, state)
             if place.added is None and behind is not None and state.last >= place.id:
                 begin[stream] = replace(place, added=state.added - behind)
-        self._seen = {stream: seen_in(state) for stream, state in self.states.items()}
+        self._seen = dict(self.states)
         return begin, moved
 
     def _check(self, stream: StreamOf, begin: dict[StreamOf, Position], state: StreamState | None) -> bool:

@@ -14,7 +14,7 @@ from typing import Final
 
 from penstock.pipeline.connector.connection.stream_info import StreamState
 from penstock.pipeline.connector.source.id_ranges import IdRange
-from penstock.pipeline.connector.source.offsets import Position, Seen
+from penstock.pipeline.connector.source.offsets import Position
 from penstock.pipeline.connector.source.source_options import ALWAYS, CERTAIN, NEVER
 from penstock.pipeline.errors import report_loss
 from penstock.storage.streams import ids
@@ -62,10 +62,6 @@ def warn_or_end(loss: Loss, where: str, when: str) -> None:
 # -- between two batches ----------------------------------------------------------------------------------------------
 
 
-def seen_in(state: StreamState) -> Seen:
-    return Seen(state.last, state.added, state.length, state.max_deleted, state.first)
-
-
 def beginning(state: StreamState) -> Position:
     """The position before a stream's first entry. Entries removed earlier count neither as read nor as missing."""
     return Position(ids.ZERO, state.added - state.length)
@@ -78,7 +74,9 @@ def entries_after(entry_id: StreamId, state: StreamState) -> int | None:
     return state.length if state.first > entry_id else None
 
 
-def find_loss(place: Position, state: StreamState | None, seen: Seen | None, counted: int | None = None) -> Loss | None:
+def find_loss(
+    place: Position, state: StreamState | None, seen: StreamState | None, counted: int | None = None
+) -> Loss | None:
     """What was lost after a position before it was planned; None if nothing was, as far as XINFO tells.
 
     `state` is None for a stream that is not there; `seen` is what it was at the last look, None if that is not known;
@@ -103,11 +101,11 @@ def find_loss(place: Position, state: StreamState | None, seen: Seen | None, cou
         return lost
     if place.added is None and place.seen is not None and not place.is_ahead:
         lost_since = uncounted_loss(place.id, place.seen, 0, state)
-        return lost_since and replace(lost_since, resume_at=Position(place.id, None, seen=seen_in(state)))
+        return lost_since and replace(lost_since, resume_at=Position(place.id, None, seen=state))
     return count_loss(place, state, behind)
 
 
-def _is_earlier(state: StreamState, seen: Seen) -> bool:
+def _is_earlier(state: StreamState, seen: StreamState) -> bool:
     """Whether a stream is not what became of the one that was seen.
 
     None of its counters ever falls, nor the number of entries that were removed: those that were added, less those that
@@ -166,7 +164,7 @@ def _went_back(what: str, known: int, place: Position, state: StreamState) -> Lo
     )
 
 
-def unknown_deletions(place: Position, seen: Seen, reported: StreamId) -> Loss | None:
+def unknown_deletions(place: Position, seen: StreamState, reported: StreamId) -> Loss | None:
     """What was seen to be deleted after a position that others have moved since, so that it cannot be counted.
 
     `reported` is max-deleted-entry-id when all that was missing had been told of.
@@ -213,7 +211,7 @@ def range_loss(id_range: IdRange, rows: int, state: StreamState | None) -> Loss 
     return Loss(cause, count - rows, text, cause in (TRIMMED, WENT_BACK))
 
 
-def uncounted_loss(after: StreamId, planned: Seen, spare: int, state: StreamState) -> Loss | None:
+def uncounted_loss(after: StreamId, planned: StreamState, spare: int, state: StreamState) -> Loss | None:
     """What may have been lost after an id, since a stream was seen, of entries that were not counted.
 
     None if nothing was removed since then, or only `spare` entries, which were read before.

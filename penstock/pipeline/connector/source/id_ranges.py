@@ -8,7 +8,7 @@ import heapq
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from penstock.pipeline.connector.source.offsets import Seen
+from penstock.pipeline.connector.connection.stream_info import StreamState
 from penstock.storage.streams.ids import StreamId
 
 
@@ -29,7 +29,7 @@ class IdRange:
     weight: int
     count: int | None = None
     first: StreamId | None = None
-    planned: Seen | None = None
+    planned: StreamState | None = None
     spare: int = 0
     since: StreamId | None = None
     ids: tuple[StreamId, ...] = ()

@@ -31,6 +31,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
 from penstock.pipeline.connector.connection.client import Endpoint
+from penstock.pipeline.connector.connection.stream_info import StreamState
 from penstock.pipeline.errors import PipelineError
 from penstock.storage.streams import ids
 from penstock.storage.streams.ids import StreamId
@@ -92,17 +93,6 @@ def _renamed(offset: dict[str, Any], name_of: Callable[[str], str]) -> dict[str,
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
-    """What a stream was when a query looked at it: as its counters in XINFO STREAM told."""
-
-    last: StreamId
-    added: int
-    length: int
-    max_deleted: StreamId
-    first: StreamId  # 0-0 if it was empty
-
-
-@dataclass(frozen=True, slots=True)
 class Position:
     """How far a stream was read, and how the batch that ends there was planned.
 
@@ -118,7 +108,7 @@ class Position:
     cuts: tuple[StreamId, ...] = ()
     counts: tuple[int, ...] = ()
     begin: tuple[StreamId, int | None] | None = None
-    seen: Seen | None = None
+    seen: StreamState | None = None
     since: StreamId | None = None
 
     def bare(self) -> "Position":
@@ -160,7 +150,7 @@ class Delivered:
     last: dict[StreamOf, StreamId] = field(default_factory=dict)
     added: dict[StreamOf, int] = field(default_factory=dict)
     since: dict[StreamOf, StreamId] = field(default_factory=dict)
-    seen: dict[StreamOf, Seen] = field(default_factory=dict)
+    seen: dict[StreamOf, StreamState] = field(default_factory=dict)
 
 
 def cursor_json(places: dict[StreamOf, Position]) -> dict[str, Any]:
@@ -234,12 +224,12 @@ def delivered_of(offset: dict[str, Any]) -> Delivered:
     return Delivered(offset["n"], offset["consumer"], runs, last, added, since, seen)
 
 
-def _seen_row(seen: Seen) -> list[Any]:
+def _seen_row(seen: StreamState) -> list[Any]:
     return [_text(seen.last), seen.added, seen.length, _text(seen.max_deleted), _text(seen.first)]
 
 
-def _seen_of(row: list[Any]) -> Seen:
-    return Seen(_id(row[0]), row[1], row[2], _id(row[3]), _id(row[4]))
+def _seen_of(row: list[Any]) -> StreamState:
+    return StreamState(row[2], _id(row[4]), _id(row[0]), row[1], _id(row[3]))
 
 
 def _run_row(run: DeliveredIds) -> list[Any]:

@@ -20,7 +20,6 @@ from penstock.pipeline.connector.source.data_loss import (
     entries_after,
     find_loss,
     group_loss,
-    seen_in,
     unknown_deletions,
 )
 from penstock.pipeline.connector.source.id_ranges import IdRange, how_many
@@ -28,7 +27,6 @@ from penstock.pipeline.connector.source.offsets import (
     Delivered,
     DeliveredIds,
     Position,
-    Seen,
     StreamOf,
     delivered_json,
     delivered_of,
@@ -67,7 +65,7 @@ class SharedReader(StreamReader):
         self._idle = False
         self._target: dict[StreamOf, StreamId] = {}
         self._places: dict[StreamOf, Position] = {}  # how far the group had read when we last read
-        self._seen: dict[StreamOf, Seen] = {}  # what streams were at the last look
+        self._seen: dict[StreamOf, StreamState] = {}  # what streams were at the last look
         self._deleted: dict[StreamOf, StreamId] = {}  # max-deleted-entry-id when all that is missing was told of
         self._moved = False  # a loss was told of: the next offset says so, with or without deliveries
         self._claimed_up_to: dict[StreamOf, bytes] = {}
@@ -285,12 +283,12 @@ class SharedReader(StreamReader):
             place = Position(last, place.added if lost.resume_at is None else lost.resume_at.added)
         behind = entries_after(last, state) if behind is None else behind
         if state.last < last:
-            place = Position(last, None, seen=seen_in(state))  # told of once; what comes up to there is not delivered
+            place = Position(last, None, seen=state)  # told of once; what comes up to there is not delivered
         elif behind is not None or stream not in self._deleted:
             self._deleted[stream] = state.max_deleted
         if state.last >= last and behind is not None:
             place = Position(last, state.added - behind)
-        self._places[stream], self._seen[stream] = place, seen_in(state)
+        self._places[stream], self._seen[stream] = place, state
 
     def _behind_target(self) -> dict[str, list[bytes]]:
         """The streams with a group that has not reached the last id at the query's start (Trigger.AvailableNow)."""
