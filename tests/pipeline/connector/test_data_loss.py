@@ -13,7 +13,7 @@ import redis
 from pyspark.errors import StreamingQueryException
 
 from penstock.pipeline.connector.connection.stream_info import StreamState
-from penstock.pipeline.connector.source.offsets import Position, cursor_json, cursor_of
+from penstock.pipeline.connector.source.offsets import Places, Position, cursor_json, cursor_of
 from penstock.pipeline.errors import DataLoss
 from tests.pipeline.connector.test_cursor_reader import fill
 from tests.pipeline.driving import Query, to_its_end
@@ -154,8 +154,9 @@ def test_a_query_that_does_not_end_counts_what_is_missing_once(
     assert stream.ids() is None
     fill(server, "s", *range(101, 201))
     stream.start_driver()
-    stream.reader.refresh_states()
-    stream.reader._checked(stream.reader._places_in(stream.log[-1]))
+    stream.reader._move_to(stream.log[-1])
+    stream.reader._refresh()
+    stream.reader._check_changed()
     act(server)
     stream.run_to_end()
     stream.run_to_end()
@@ -304,7 +305,7 @@ def test_positions_survive_the_offset_log() -> None:
         ("main", b"u"): Position(7, 3, (5,)),
     }
 
-    assert cursor_of(json.loads(json.dumps(cursor_json(places)))) == places
+    assert cursor_of(json.loads(json.dumps(cursor_json(Places(places))))) == Places(places)
 
 
 # -- members of a group -----------------------------------------------------------------------------------------------

@@ -5,6 +5,7 @@ import pytest
 pytest.importorskip("pyspark")
 pytest.importorskip("pyarrow")
 
+from penstock.pipeline.connector.source import offsets
 from tests.pipeline.connector.loss_history import BACK, CERTAIN, DELETE, ENDS, GOES_ON, HARMLESS, TRIM, History
 from tests.support.seeds import seeds
 
@@ -16,6 +17,14 @@ A_SEED = 100  # histories
 def test_no_entry_is_missing_in_silence_and_none_is_told_of_that_was_read(seed: int, shared: bool) -> None:
     for number in range(seed * A_SEED, (seed + 1) * A_SEED):
         history = History(number, shared).run()
+        assert verdict(history) is None, (number, verdict(history), history.steps, history.warned, history.error)
+
+
+@pytest.mark.parametrize("seed", seeds(1, 20))
+def test_no_entry_is_missing_in_silence_where_offsets_have_a_base(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(offsets, "PLAIN", 0)
+    for number in range(seed * A_SEED, (seed + 1) * A_SEED):
+        history = History(number, False).run()
         assert verdict(history) is None, (number, verdict(history), history.steps, history.warned, history.error)
 
 

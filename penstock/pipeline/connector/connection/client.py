@@ -31,6 +31,7 @@ Item = TypeVar("Item")
 FEED: Final = 1 << 16  # bytes; hiredis copies unparsed bytes on each feed, so a large reply is fed in parts
 RECEIVE: Final = 1 << 20
 SEND_AT_ONCE: Final = 1 << 16  # bytes that the sockets' buffers hold; more is sent while replies are read
+FRAME: Final = 64  # bytes: more than the request has that marks the end of the replies
 FIRST_PAUSE_S: Final = 0.05
 LONGEST_PAUSE_S: Final = 2.0
 NOT_READY: Final = (b"LOADING", b"BUSY ", b"MASTERDOWN")  # error replies that are temporary
@@ -100,6 +101,10 @@ def packed(*words: Word) -> bytes:
     return b"*%d\r\n%b" % (len(words), bulk_strings(as_bytes))
 
 
+def joined(requests: Iterable[Request]) -> bytes:
+    return b"".join([packed(*words) for words in requests])
+
+
 def bulk_strings(words: list[bytes]) -> bytes:
     """The words of a request as bytes, without the header that tells their number."""
     return b"".join([b"$%d\r\n%b\r\n" % (len(word), word) for word in words])
@@ -136,8 +141,8 @@ class Client:
 
         `retry`: all may be sent again on a new connection, because they only read or are idempotent.
         """
-        sent = [packed(*words) for words in requests]
-        return self.exchange(b"".join(sent), len(sent), retry=retry, wait_s=wait_s)
+        requests = list(requests)
+        return self.exchange(joined(requests), len(requests), retry=retry, wait_s=wait_s)
 
     def exchange(self, payload: bytes, count: int, *, retry: bool, wait_s: float = 0.0) -> list[Reply]:
         """`pipeline` for requests that are bytes already: `count` replies to `payload`."""
@@ -172,10 +177,10 @@ class Client:
 
         If anything else is sent in between, the connection is closed and `framed` sends them again.
         """
-        if self._socket is None or self._ahead is not None or len(payload) > SEND_AT_ONCE:
+        if self._socket is None or self._ahead is not None or len(payload) > SEND_AT_ONCE - FRAME:
             return
         try:
-            self._send_framed(payload)
+            self._send_framed(payload, bytearray().extend)  # it fits: nothing is received
         except OSError:
             self.close()  # `framed` will see to it
 
@@ -369,24 +374,31 @@ class Client:
         assert self._socket is not None, "_connect came first"
         # The replies are parsed as one array, in C: taken one by one, a thousand of them cost four times as much.
         self._reader.feed(b"*%d\r\n" % count)
-        if len(payload) <= SEND_AT_ONCE:
-            self._socket.settimeout(self.access.read_s)
-            self._socket.sendall(payload)
-            replies: Reply = NO_REPLY_YET
-        else:
-            replies = self._send_and_read(payload)
+        replies: Reply = NO_REPLY_YET
+
+        def take(received: bytes) -> None:
+            nonlocal replies
+            replies = self._parse(received)
+
+        self._send(payload, take)
         self._socket.settimeout(self.access.read_s + wait_s)
         while replies is NO_REPLY_YET:
-            replies = self._parse(self._receive())
+            take(self._receive())
         found: list[Reply] = replies
         return found
 
-    def _send_and_read(self, payload: bytes) -> Reply:
-        """Send more than the buffers hold, and parse replies meanwhile: else both sides would wait for each other."""
+    def _send(self, payload: bytes, take: Callable[[bytes], None]) -> None:
+        """Send requests. While they are more than the buffers hold, `take` gets what is received meanwhile.
+
+        Else both sides would wait for each other.
+        """
         assert self._socket is not None, "_connect came first"
+        if len(payload) <= SEND_AT_ONCE:
+            self._socket.settimeout(self.access.read_s)
+            self._socket.sendall(payload)
+            return
         self._socket.settimeout(0.0)
         rest = memoryview(payload)
-        replies: Reply = NO_REPLY_YET
         while rest:
             try:
                 rest = rest[self._socket.send(rest[:RECEIVE]) :]
@@ -397,8 +409,8 @@ class Client:
                 raise TimeoutError("it takes no more requests")
             if readable:
                 with contextlib.suppress(BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError):
-                    replies = self._parse(self._receive())
-        return replies
+                    take(self._receive())
+        self._socket.settimeout(self.access.read_s)
 
     def _receive(self) -> bytes:
         assert self._socket is not None, "_connect came first"
@@ -415,19 +427,17 @@ class Client:
             found = self._reader.gets()
         return found
 
-    def _send_framed(self, payload: bytes) -> None:
-        assert self._socket is not None, "_connect came first"
+    def _send_framed(self, payload: bytes, take: Callable[[bytes], None]) -> None:
         nonce = secrets.token_hex(16).encode()
-        self._socket.settimeout(self.access.read_s)
-        self._socket.sendall(payload + packed(b"ECHO", nonce))
+        self._send(payload + packed(b"ECHO", nonce), take)
         self._ahead = payload, b"$32\r\n%b\r\n" % nonce
 
     def _framed_once(self, payload: bytes, most: int | None) -> bytearray:
+        received = bytearray()  # grows in place: a list of parts would be twice as large where it is joined
         if self._ahead is None:
-            self._send_framed(payload)
+            self._send_framed(payload, received.extend)
         assert self._ahead is not None, "it has been sent now"
         frame = self._ahead[1]
-        received = bytearray()  # grows in place: a list of parts would be twice as large where it is joined
         while not received.endswith(frame):
             received += self._receive()
             if most is not None and len(received) > most + len(frame):
@@ -479,6 +489,18 @@ def parsed(replies: bytes | bytearray) -> list[Reply]:
         while (reply := reader.gets()) is not NO_REPLY_YET:
             found.append(reply)
     return found
+
+
+def parsed_alone(reply: bytes) -> Reply:
+    """The reply that these bytes are; NO_REPLY_YET if they are none, or more than one.
+
+    >>> parsed_alone(b":1\\r\\n")
+    1
+    """
+    reader = _reply_reader()
+    reader.feed(reply)
+    found = reader.gets()
+    return NO_REPLY_YET if reader.has_data() else found
 
 
 def mapping(reply: Reply) -> dict[bytes, Reply]:

@@ -5,6 +5,7 @@ same rows, and nothing needs to be acknowledged. If the option `group` is given,
 """
 
 from bisect import bisect
+from collections.abc import Set
 from dataclasses import replace
 from typing import Any, Final
 
@@ -16,7 +17,7 @@ from penstock.pipeline.connector.source import group_progress, rate_limit, sourc
 from penstock.pipeline.connector.source.batch_reader import divide_evenly, place_after
 from penstock.pipeline.connector.source.data_loss import beginning, count_loss, entries_after, find_loss
 from penstock.pipeline.connector.source.id_ranges import IdRange, cut, how_many, shares
-from penstock.pipeline.connector.source.offsets import Position, StreamOf, cursor_json, cursor_of
+from penstock.pipeline.connector.source.offsets import Places, Position, StreamOf, cursor_json, cursor_of
 from penstock.pipeline.connector.source.partition_reader import Task
 from penstock.pipeline.connector.source.rate_limit import Counted, Counting
 from penstock.pipeline.connector.source.source_metrics import ENTRIES_MISSING, METRICS, STREAMS_MISSING
@@ -35,15 +36,22 @@ class CursorReader(StreamReader):
         super()._begin()
         self._initial: dict[str, Any] | None = None
         self._start: dict[str, Any] = {}  # the offset asked about last, which is the same while the query is idle
-        self._start_places: dict[StreamOf, Position] = {}
+        self._places = Places()  # those of `_start`
+        self._next: tuple[dict[str, Any], Places, Set[StreamOf]] | None = None  # the newest offset, and its batch
+        # Of `_places`: what moved, or changed at the server, since it was checked; where it was found that a stream
+        # begins at another place, or that there is a new one; the streams with entries to read.
+        self._unchecked: set[StreamOf] = set()
+        self._adjusted: dict[StreamOf, Position] = {}
+        self._ahead: set[StreamOf] = set()
         self._refreshed_s = 0.0
         self._idle = False
         self._short_since_s: float | None = None  # since when there has been something, but less than a batch
+        self._waiting: tuple[Any, dict[str, Request]] | None = None  # the requests that block, and what they depend on
         self._published: dict[StreamOf, StreamId] = {}
         self._served_last: StreamOf = ("", b"")  # where there were more streams than entries in a batch
-        self._planned: dict[StreamOf, Position] = {}  # the end of the newest batch
         self._found: dict[StreamOf, Position] = {}  # where streams begin that were found on the way and not planned yet
-        self._seen: dict[StreamOf, StreamState] = {}  # what streams were at the last look
+        self._seen: dict[StreamOf, StreamState] = {}  # what streams were when they were checked
+        self._ends: dict[str, Any] | None = None  # the ends of all streams, for the progress
         self._group_checked = self.options.group is None or self.options.group_force
 
     # -- where it begins ----------------------------------------------------------------------------------------------
@@ -56,7 +64,7 @@ class CursorReader(StreamReader):
             for name, keys in self.keys().items():
                 for key in keys:
                     places[name, key] = self._initial_place(name, key)
-            self._initial = self.names.write(cursor_json(places))
+            self._initial = self.names.write(cursor_json(Places(places).after({})))
             self._seen = dict(self.states)
             self._look_for_missing()
         return self._initial
@@ -79,8 +87,15 @@ class CursorReader(StreamReader):
     # -- how far it goes ----------------------------------------------------------------------------------------------
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - Spark's name
-        self.refresh_states()
+        self._refresh()
         self.available_now = True
+
+    def _refresh(self) -> None:
+        changed = self.refresh_states()
+        self._unchecked |= changed
+        self._refreshed_s = now_s()
+        if changed:
+            self._ends = None
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802 - Spark's name
         """The end of the next batch, or `start` if there is nothing to read.
@@ -88,64 +103,93 @@ class CursorReader(StreamReader):
         Spark calls this only after everything up to `start` is complete; `commit` may come late or never.
         """
         if start != self._start:
-            self._start, self._start_places = start, self._places_in(start)
-        places = self._planned = self._start_places
+            self._move_to(start)
         is_new = self.count_missing(start)
-        self._publish(places)
-        if self._idle and not is_new and not self._wait(places) and now_s() - self._refreshed_s < LOOK_EVERY_S:
+        if self._idle and not is_new and not self._wait() and now_s() - self._refreshed_s < LOOK_EVERY_S:
             return start
-        found = self._plan(places, limit)
+        found = self._plan(limit)
         if found is None and is_new:
-            found = cursor_json({stream: place.bare() for stream, place in places.items()})
+            found = self._offset({})
         if found is None and not self._idle and not self.available_now and self._short_since_s is None:
             self._idle = True
-            if self._wait(places):
-                found = self._plan(places, limit)
+            if self._wait():
+                found = self._plan(limit)
         if found is None:
             self._idle = not self.available_now
             return start
         self._idle = False
-        return self.with_missing(self.names.write(found))
+        return found
 
-    def _places_in(self, offset: dict[str, Any]) -> dict[StreamOf, Position]:
-        return cursor_of(self.names.read(offset))
+    def _move_to(self, start: dict[str, Any]) -> None:
+        """Take over the places of an offset. Those of the newest one need not be read from it."""
+        if self._next is not None and start == self._next[0]:
+            _, places, moved = self._next
+        else:
+            places = self._places_in(start)
+            moved = places.streams() | self.states.keys()
+            self._ahead.clear()
+            self._next = None
+        self._publish(places, moved)
+        self._start, self._places = start, places
+        self._unchecked |= moved
+        self._adjusted.clear()
+        self._waiting = self._ends = None
+
+    def _places_in(self, offset: dict[str, Any]) -> Places:
+        return cursor_of(self.names.read(offset), self._places.base)
+
+    def _place(self, stream: StreamOf) -> Position:
+        """Where the next batch begins in a stream that was checked."""
+        place = self._adjusted.get(stream) or self._places.get(stream)
+        assert place is not None, "it was checked"
+        return place
 
     def reportLatestOffset(self) -> dict[str, Any] | None:  # noqa: N802 - Spark's name
         """The ends of the streams when they were last looked at, and metrics, for the query's progress."""
         missing = self.missing()
         if not self.states and not missing[ENTRIES_MISSING] and not missing[STREAMS_MISSING]:
             return None
-        ends = {stream: rate_limit.end_position(state) for stream, state in self.states.items()}
-        metrics = source_metrics.behind(self._planned, self.states) | missing
-        return self.names.write(cursor_json(ends)) | {METRICS: metrics}
+        planned = self._places if self._next is None else self._next[1]
+        if self._ends is None:
+            # Streams of the base are where the base says, unless they are ahead.
+            streams = planned.at.keys() | self._ahead if planned.base.places else self.states.keys()
+            ends = {stream: rate_limit.end_position(self.states[stream]) for stream in streams & self.states.keys()}
+            self._ends = self.names.write(cursor_json(Places(ends, planned.base)))
+        behind = source_metrics.behind(planned, self.states, self._ahead)
+        return self._ends | {METRICS: behind | missing}
 
-    def _plan(self, places: dict[StreamOf, Position], limit: ReadLimit) -> dict[str, Any] | None:
+    def _plan(self, limit: ReadLimit) -> dict[str, Any] | None:
         """The end of the next batch; None if there are no new entries, or fewer than minEntriesPerTrigger."""
         if not self.available_now:
-            self.refresh_states()
-            self._refreshed_s = now_s()
-        begin, moved = self._checked(places)
+            self._refresh()
+        moved = self._check_changed()
         self._look_for_missing()
-        weights = {stream: rate_limit.backlog(begin[stream], state) for stream, state in self.states.items()}
-        ahead = [stream for stream in sorted(self.states) if self.states[stream].last > begin[stream].id]
-        if not moved and (not ahead or self._too_few(sum(weights.values()))):
+        begin = {stream: self._place(stream) for stream in sorted(self._ahead)}
+        weights = {stream: rate_limit.backlog(place, self.states[stream]) for stream, place in begin.items()}
+        if not moved and (not begin or self._too_few(sum(weights.values()))):
             return None
-        granted = self._granted(limit, ahead, weights, begin)
-        ends = {stream: place.bare() for stream, place in begin.items()}
-        wanted = [stream for stream in ahead if granted[stream] or not weights[stream]]
-        ends |= self._ends(wanted, begin, granted, weights)
-        # The initial offset is another one when batch 0 is run again.
-        is_first = self.names.write(cursor_json(places)) == self._initial
-        for stream, place in begin.items():
-            is_same = stream in places and (place.id, place.added) == (places[stream].id, places[stream].added)
-            if is_first or not is_same:
-                ends[stream] = replace(ends[stream], begin=(place.id, place.added))
-            self._found.pop(stream, None)
-        self._planned = ends
-        return cursor_json(ends)
+        granted = self._granted(limit, begin, weights)
+        wanted = [stream for stream in begin if granted[stream] or not weights[stream]]
+        return self._offset(self._ends_of(wanted, begin, granted, weights))
+
+    def _offset(self, ends: dict[StreamOf, Position]) -> dict[str, Any]:
+        """The offset of a batch that ends at these places, and begins elsewhere only where something was adjusted."""
+        batch = {stream: place.bare() for stream, place in self._adjusted.items()} | ends
+        is_first = self._start == self._initial  # which is another offset when batch 0 is run again
+        if is_first:
+            batch = {stream: place.bare() for stream, place in self._places.at.items()} | batch
+        for stream, end in batch.items():
+            known, begin = self._places.get(stream), self._place(stream)
+            if is_first or known is None or (begin.id, begin.added) != (known.id, known.added):
+                batch[stream] = replace(end, begin=(begin.id, begin.added))
+        places = self._places.after(batch)
+        offset = self.with_missing(self.names.write(cursor_json(places)))
+        self._next = offset, places, batch.keys()
+        self._ends = None
+        return offset
 
     def _granted(
-        self, limit: ReadLimit, ahead: list[StreamOf], weights: dict[StreamOf, int], begin: dict[StreamOf, Position]
+        self, limit: ReadLimit, begin: dict[StreamOf, Position], weights: dict[StreamOf, int]
     ) -> dict[StreamOf, int]:
         """How many entries of each stream are in the next batch, by maxEntriesPerTrigger and maxBytesPerTrigger.
 
@@ -154,18 +198,18 @@ class CursorReader(StreamReader):
         most = limit.max_rows if isinstance(limit, ReadMaxRows) else sum(weights.values())
         if self.options.max_bytes_per_trigger is not None:
             some: dict[str, list[tuple[bytes, Position, StreamState]]] = {}
-            for stream in sorted(ahead, key=lambda one: -weights[one]):
+            for stream in sorted(begin, key=lambda one: -weights[one]):
                 some.setdefault(stream[0], []).append((stream[1], begin[stream], self.states[stream]))
             most = min(most, max(self.options.max_bytes_per_trigger // self.mean_bytes(some), 1))
-        turns = [stream for stream in ahead if weights[stream]]
+        turns = [stream for stream in begin if weights[stream]]
         if len(turns) > most:
             at = bisect(turns, self._served_last)
             turns = (turns[at:] + turns[:at])[:most]
             self._served_last = turns[-1]
         granted = shares(most, [weights[stream] for stream in turns])
-        return dict.fromkeys(ahead, 0) | dict(zip(turns, granted, strict=True))
+        return dict.fromkeys(begin, 0) | dict(zip(turns, granted, strict=True))
 
-    def _ends(
+    def _ends_of(
         self,
         wanted: list[StreamOf],
         begin: dict[StreamOf, Position],
@@ -197,7 +241,7 @@ class CursorReader(StreamReader):
             client, sizing = self.connections.asking[name], self.options.sizing
             counted = rate_limit.count_entries(client, some, sizing.fetch, self.options.fetch_bytes)
             for key, found in counted.items():
-                ends[name, key] = self._counted_end((name, key), begin, found, parts[name, key])
+                ends[name, key] = self._counted_end((name, key), begin[name, key], found, parts[name, key])
         return ends
 
     def _whole(self, stream: StreamOf, place: Position, entries: int, parts: int) -> Position:
@@ -208,15 +252,15 @@ class CursorReader(StreamReader):
         uncounted = place.seen or state if place.added is None else state if cuts else None
         return replace(end, cuts=cuts, seen=uncounted)
 
-    def _counted_end(self, stream: StreamOf, begin: dict[StreamOf, Position], counted: Counted, parts: int) -> Position:
-        """The end of a batch whose entries were counted; what is missing is reported, and `begin` moves behind it."""
-        state, place = self.states[stream], begin[stream]
+    def _counted_end(self, stream: StreamOf, place: Position, counted: Counted, parts: int) -> Position:
+        """The end of a batch whose entries were counted; what is missing is reported, and it begins behind that."""
+        state = self.states[stream]
         lost = count_loss(place, state, counted.entries) if counted.is_end else None
         if lost is not None:
             self.report_loss(stream, lost)
-            begin[stream] = lost.resume_at or place
-            if begin[stream].id != place.id:  # a stream made anew, from its beginning, which was not counted
-                return begin[stream]
+            self._adjusted[stream] = begin = lost.resume_at or place
+            if begin.id != place.id:  # a stream made anew, from its beginning, which was not counted
+                return begin
         cuts, counts = rate_limit.counted_cuts(counted, parts)
         return replace(counted.end, cuts=cuts, counts=counts, seen=None if counted.is_end else state)
 
@@ -229,45 +273,68 @@ class CursorReader(StreamReader):
             return True
         return not self.connections.asking[name].call("XRANGE", key, at, at)
 
-    def _checked(self, places: dict[StreamOf, Position]) -> tuple[dict[StreamOf, Position], bool]:
-        """The start of the next batch, and whether it is another place because of a loss.
+    def _check_changed(self) -> bool:
+        """Report what was lost of streams that changed, and move behind it; whether any place is another one.
 
-        Adds new streams, and reports losses and moves behind them.
+        Finds where new streams begin.
         """
-        begin, moved = dict(places), False
-        for stream in self._absent(places):
-            moved |= self._check(stream, begin, None)
-        for stream, state in self.states.items():
-            begin.setdefault(stream, self._found.setdefault(stream, beginning(state)))
-            moved |= self._check(stream, begin, state)
-            place, behind = begin[stream], entries_after(begin[stream].id, state)
-            if place.added is None and behind is not None and state.last >= place.id:
-                begin[stream] = replace(place, added=state.added - behind)
-        self._seen = dict(self.states)
-        return begin, moved
+        gone = [stream for stream in self._unchecked if stream not in self.states]
+        absent = self._absent({stream for stream in gone if self._places.get(stream) is not None})
+        moved = False
+        for stream in sorted(self._unchecked):
+            if stream in self.states or stream in absent:
+                moved |= self._check(stream, self.states.get(stream))
+            else:
+                self._forget(stream)
+        self._unchecked = {stream for stream in gone if stream not in absent}
+        return moved
 
-    def _check(self, stream: StreamOf, begin: dict[StreamOf, Position], state: StreamState | None) -> bool:
+    def _check(self, stream: StreamOf, state: StreamState | None) -> bool:
         """Report what was lost of a stream, and move behind it; whether the place is another one."""
-        place = begin[stream]
+        known = place = self._places.get(stream)
+        if place is None:
+            assert state is not None, "a stream that was not read is not missed"
+            place = self._found.setdefault(stream, beginning(state))
         lost = find_loss(place, state, self._seen.get(stream))
-        if lost is None:
-            return False
-        self.report_loss(stream, lost)
-        begin[stream] = lost.resume_at or place
-        return begin[stream] != place
+        begin = place
+        if lost is not None:
+            self.report_loss(stream, lost)
+            begin = lost.resume_at or place
+        moved = begin != place
+        self._forget(stream)
+        if state is not None:
+            behind = entries_after(begin.id, state)
+            if begin.added is None and behind is not None and state.last >= begin.id:
+                begin = replace(begin, added=state.added - behind)
+            if state.last > begin.id:
+                self._ahead.add(stream)
+            self._seen[stream] = state
+        if begin != known:
+            self._adjusted[stream] = begin
+        return moved
 
-    def _absent(self, places: dict[StreamOf, Position]) -> list[StreamOf]:
-        """The streams that were read, belong to the query still, and are not there."""
+    def _forget(self, stream: StreamOf) -> None:
+        """What was found out about a stream."""
+        self._adjusted.pop(stream, None)
+        self._ahead.discard(stream)
+        self._seen.pop(stream, None)
+
+    def _absent(self, gone: set[StreamOf]) -> set[StreamOf]:
+        """Those of the streams without a state that belong to the query still, and are not there."""
         asking, wanted = self.connections.asking, self.options.keys
-        named = {name.encode() for name in wanted.names}
-        gone = [stream for stream in places if stream not in self.states and stream[0] in asking]
+        gone = {stream for stream in gone if stream[0] in asking}
         if wanted.pattern is None:
-            return [stream for stream in gone if stream[1] in named]
+            named = {name.encode() for name in wanted.names}
+            return {stream for stream in gone if stream[1] in named}
         # A stream may be there, and the pattern of this run may be another.
-        return [(name, key) for name, key in gone if not stream_states(asking[name], [key])]
+        for name, client in asking.items():
+            keys = [key for where, key in gone if where == name]
+            gone -= {(name, key) for key in stream_states(client, keys)}
+        return gone
 
     def _look_for_missing(self) -> None:
-        self.missing_streams.look({key for _, key in self.states})
+        if self.options.keys.names:
+            self.missing_streams.look({key for _, key in self.states})
 
     def _too_few(self, entries: int) -> bool:
         """Whether to wait for more entries: fewer than minEntriesPerTrigger, and maxTriggerDelay has not passed."""
@@ -288,26 +355,28 @@ class CursorReader(StreamReader):
 
     # -- waiting ------------------------------------------------------------------------------------------------------
 
-    def _wait(self, places: dict[StreamOf, Position]) -> bool:
+    def _wait(self) -> bool:
         """Block, up to `pollTimeout`, until there are new entries; False if there are none."""
         poll_ms = self.options.poll_ms
-        requests: dict[str, Request] = {}
-        for name, keys in self.keys().items():
-            if keys:
-                after = [ids.text(self._known(places, name, key)) for key in keys]
-                requests[name] = ["XREAD", "COUNT", 1, "BLOCK", max(poll_ms, 1), "STREAMS", *keys, *after]
-        if not requests:
+        about = self.keys(), self._short_since_s is None
+        if self._waiting is None or self._waiting[0] != about:
+            requests: dict[str, Request] = {}
+            for name, keys in about[0].items():
+                if keys:
+                    after = [ids.text(self._known((name, key))) for key in keys]
+                    requests[name] = ["XREAD", "COUNT", 1, "BLOCK", max(poll_ms, 1), "STREAMS", *keys, *after]
+            self._waiting = about, requests
+        if not self._waiting[1]:
             pause_s(poll_ms / 1000)
             return True  # a pattern that has found nothing yet: look again
-        replies = self.connections.wait(requests, poll_ms, retry=True)
+        replies = self.connections.wait(self._waiting[1], poll_ms, retry=True)
         return any(reply is not None for reply in replies.values())
 
-    def _known(self, places: dict[StreamOf, Position], name: str, key: bytes) -> StreamId:
+    def _known(self, stream: StreamOf) -> StreamId:
         """The id after which to wait: the last one read, or the last one seen while entries are being collected."""
-        state = self.states.get((name, key))
+        state, place = self.states.get(stream), self._places.get(stream)
         if self._short_since_s is not None and state is not None:
             return state.last
-        place = places.get((name, key))
         if place is None or (state is not None and state.last < place.id):
             return ids.ZERO if state is None else state.last
         return place.id
@@ -316,11 +385,10 @@ class CursorReader(StreamReader):
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[Task]:
         """The tasks of a batch. They depend on the two offsets and the options only, so that a rerun has the same."""
-        begin, ends = self._places_in(start), self._places_in(end)
+        begin, ends = self._places_in(start), self._places_in(end)  # streams of the base are in no batch
         ranges = []
-        for stream in sorted(ends):
-            until = ends[stream]
-            place = begin.get(stream, Position(ids.ZERO, None)) if until.begin is None else Position(*until.begin)
+        for stream, until in sorted(ends.at.items()):
+            place = Position(*until.begin) if until.begin is not None else begin.get(stream) or Position(ids.ZERO, None)
             if until.id < place.id:
                 place = Position(ids.ZERO, None)  # a checkpoint of before `begin`: the stream was made anew
             ranges += self._ranges(stream, place, until)
@@ -351,19 +419,16 @@ class CursorReader(StreamReader):
 
     # -- the bookmark -------------------------------------------------------------------------------------------------
 
-    def _publish(self, places: dict[StreamOf, Position]) -> None:
+    def _publish(self, places: Places, moved: Set[StreamOf]) -> None:
         group = self.options.group
         if group is None:
             return
         for name, client in self.connections.asking.items():
             if not self._group_checked:
                 group_progress.refuse_shared_group(client, group, self.keys()[name])
-            moved = {
-                key: place
-                for (where, key), place in places.items()
-                if where == name and self._published.get((where, key)) != place.id
-            }
-            if moved:
-                group_progress.publish(client, group, moved)
+            found = {stream: place for stream in moved if stream[0] == name and (place := places.get(stream))}
+            changed = {stream: one for stream, one in found.items() if self._published.get(stream) != one.id}
+            if changed:
+                group_progress.publish(client, group, {key: place for (_, key), place in changed.items()})
+            self._published |= {stream: place.id for stream, place in changed.items()}
         self._group_checked = True
-        self._published = {stream: place.id for stream, place in places.items()}

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from penstock.errors import ReplyError
-from penstock.pipeline.connector.connection.client import Client, Request, TooLong, packed
+from penstock.pipeline.connector.connection.client import Client, Request, TooLong, joined
 from penstock.pipeline.connector.connection.stream_info import refused
 from penstock.pipeline.connector.source.entry_pages import Page, decode
 
@@ -55,7 +55,3 @@ class PageRequests:
     def ask_ahead(self, requests: Sequence[Request]) -> None:
         """Send the requests of the next page, which must be these, so that the server works on them meanwhile."""
         self._client.send_ahead(joined(requests))
-
-
-def joined(requests: Sequence[Request]) -> bytes:
-    return b"".join(packed(*words) for words in requests)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from penstock.pipeline.connector.connection.client import Client, Request, packed
+from penstock.pipeline.connector.connection.client import Client, Request, joined
 from penstock.pipeline.connector.connection.stream_info import StreamState
 from penstock.pipeline.connector.source.entry_pages import Page, decode
 from penstock.pipeline.connector.source.id_ranges import even_cuts
@@ -43,12 +43,12 @@ def end_position(state: StreamState) -> Position:
 def entry_bytes(client: Client, backlogs: Sequence[tuple[bytes, Position, StreamState]]) -> tuple[int, int]:
     """The bytes of some of the entries after these positions, and how many entries they are, at most SAMPLES."""
     each = max(SAMPLES // max(len(backlogs), 1), 1)
-    requests = [
-        packed("XRANGE", key, exclusive(at), ids.text(state.last), "COUNT", 1)
+    requests: list[Request] = [
+        ["XRANGE", key, exclusive(at), ids.text(state.last), "COUNT", 1]
         for key, place, state in backlogs
         for at in (place.id, *even_cuts(max(place.id, state.first - 1), state.last, each))[:each]
     ]
-    replies = client.framed(b"".join(requests))
+    replies = client.framed(joined(requests))
     return len(replies), len(decode(replies, len(requests)))
 
 

@@ -3,11 +3,12 @@
 Spark has no metrics of Python sources, but keeps what `reportLatestOffset` returns as text: `sources[].latestOffset`.
 """
 
+from collections.abc import Iterable
 from typing import Final
 
 from penstock.pipeline.connector.connection.stream_info import StreamState
 from penstock.pipeline.connector.source import rate_limit
-from penstock.pipeline.connector.source.offsets import Position, StreamOf
+from penstock.pipeline.connector.source.offsets import Places, Position, StreamOf
 from penstock.storage.streams import ids
 from penstock.storage.streams.ids import StreamId
 
@@ -23,11 +24,14 @@ REDELIVERED: Final = "redelivered"  # entries taken that were delivered before, 
 NOWHERE: Final = Position(ids.ZERO, 0)
 
 
-def behind(planned: dict[StreamOf, Position], states: dict[StreamOf, StreamState]) -> dict[str, int]:
-    """How far the newest batch's end is behind the streams' ends: entries in all, and milliseconds at most."""
+def behind(planned: Places, states: dict[StreamOf, StreamState], ahead: Iterable[StreamOf]) -> dict[str, int]:
+    """How far the newest batch's end is behind the streams' ends: entries in all, and milliseconds at most.
+
+    `ahead`: the streams that were ahead of it when it was planned. No other one is.
+    """
     entries, ms = 0, 0
-    for stream, state in states.items():
-        place = planned.get(stream, NOWHERE)
+    for stream in ahead:
+        place, state = planned.get(stream) or NOWHERE, states[stream]
         entries += rate_limit.backlog(place, state)
         if state.length:
             ms = max(ms, ms_between(max(place.id, state.first), state.last))

@@ -13,7 +13,7 @@ from penstock.pipeline.connector import schemas
 from penstock.pipeline.connector.connection.client import Client, now_s
 from penstock.pipeline.connector.connection.connection_pool import Connections
 from penstock.pipeline.connector.connection.missing_streams import MissingStreams
-from penstock.pipeline.connector.connection.stream_info import StreamState, find_keys, stream_states
+from penstock.pipeline.connector.connection.stream_info import StreamLooks, StreamState, find_keys
 from penstock.pipeline.connector.source import data_loss, rate_limit
 from penstock.pipeline.connector.source.data_loss import UNCOUNTED, Loss
 from penstock.pipeline.connector.source.id_ranges import IdRange, pack
@@ -42,6 +42,7 @@ class StreamReader(TaskReader, DataSourceStreamReader, SupportsTriggerAvailableN
         self.names = EndpointNames(self.options.servers.endpoints)
         self._keys: dict[str, list[bytes]] = {}
         self._discovered_s = 0.0
+        self._looks: dict[str, StreamLooks] = {}
         self.states: dict[StreamOf, StreamState] = {}  # as of the last refresh
         self.missing_streams = MissingStreams(self.options.keys, self.options.fail_on_missing)
         self._missing: Counter[str] = Counter()  # entries, by cause
@@ -85,16 +86,22 @@ class StreamReader(TaskReader, DataSourceStreamReader, SupportsTriggerAvailableN
             self._discovered_s = now_s()
         return self._keys
 
-    def refresh_states(self) -> None:
-        """Ask for the state of every stream: one round trip to each server."""
+    def refresh_states(self) -> set[StreamOf]:
+        """Ask for the state of every stream, in one round trip to each server; the streams whose state is another."""
         keys = self.keys()
 
-        def ask(client: Client) -> dict[bytes, StreamState]:
-            return stream_states(client, keys[client.endpoint.name])
+        def ask(client: Client) -> set[bytes]:
+            name = client.endpoint.name
+            return self._looks.setdefault(name, StreamLooks()).look(client, keys[name])
 
-        self.states = {
-            (name, key): state for name, states in self.connections.each(ask).items() for key, state in states.items()
-        }
+        changed = {(name, key) for name, some in self.connections.each(ask).items() for key in some}
+        for name, key in changed:
+            state = self._looks[name].states.get(key)
+            if state is None:
+                self.states.pop((name, key), None)
+            else:
+                self.states[name, key] = state
+        return changed
 
     def mean_bytes(self, backlogs: dict[str, list[tuple[bytes, Position, StreamState]]]) -> int:
         """About how many bytes an entry after these positions has, by a few of the first streams of each server."""
