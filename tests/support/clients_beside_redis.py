@@ -1,6 +1,5 @@
 """A script for several clients, held with a real Redis and with an engine: all the bytes that each client gets."""
 
-import shlex
 import socket
 import time
 
@@ -8,6 +7,7 @@ import hiredis
 
 from tests.support.dialogue import Dialogue
 from tests.support.engines import make_engine
+from tests.support.shell_words import split
 from tests.support.wire import pack
 
 PATIENCE_S = 2.0
@@ -26,7 +26,7 @@ def received(port: int, script: list[str]) -> tuple[Received, Received]:
     try:
         for line in script:
             name, _, request = line.partition(" ")
-            words = tuple(word.encode() for word in shlex.split(request))
+            words = tuple(word.encode() for word in split(request))
             ours.send(name, words)
             theirs.send(name, words)
             theirs.read(ours.got, PATIENCE_S)

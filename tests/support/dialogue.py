@@ -1,6 +1,5 @@
 """A conversation with an engine, as a client would have it: words in, values out, no network."""
 
-import shlex
 from typing import Any, cast
 
 import hiredis
@@ -8,6 +7,7 @@ import hiredis
 from penstock.engine.engine import Engine
 from penstock.engine.session import Session
 from tests.support.engines import EngineProxy
+from tests.support.shell_words import split
 
 NO_REPLY = "(no answer)"  # the session waits, or its replies are turned off
 
@@ -31,7 +31,7 @@ class Dialogue:
 
     def raw(self, line: str) -> bytes:
         """The reply's bytes; empty where there is none (yet)."""
-        return self.words(*[word.encode() for word in shlex.split(line)])
+        return self.words(*[word.encode() for word in split(line)])
 
     def words(self, *words: bytes) -> bytes:
         """As `raw`, for a request that a line cannot hold."""

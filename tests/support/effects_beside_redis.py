@@ -5,7 +5,6 @@ Nothing waits in a dialogue: `SET k v PXAT 1` makes a key that is overdue at onc
 
 import contextlib
 import re
-import shlex
 import socket
 from pathlib import Path
 from typing import NamedTuple
@@ -16,6 +15,7 @@ from penstock.engine.session import Session
 from tests.support.dialogue import Dialogue, decoded
 from tests.support.engines import EngineProxy, make_engine
 from tests.support.same_result import Difference, assert_same
+from tests.support.shell_words import split
 from tests.support.wire import pack
 
 EVERY_EVENT = "KEAnmoc"
@@ -47,7 +47,7 @@ def timeless(line: str) -> str:
 
 
 def words_of(line: str) -> list[bytes]:
-    return [word.encode().decode("unicode_escape").encode("latin1") for word in shlex.split(line)]
+    return [word.encode().decode("unicode_escape").encode("latin1") for word in split(line)]
 
 
 class RedisSide:

@@ -4,13 +4,13 @@ What must differ (versions, ids, modules, the time) is made equal first.
 """
 
 import re
-import shlex
 import socket
 import time
 
 from penstock.engine.engine import Engine
 from tests.support.dialogue import Dialogue
 from tests.support.engines import make_engine, settings_with
+from tests.support.shell_words import split
 from tests.support.wire import pack
 
 PATIENCE_S = 2.0
@@ -40,7 +40,7 @@ def replies_of_both(port: int, lines: list[str], resp: int) -> tuple[list[bytes]
     here: list[bytes] = []
     with socket.create_connection(("127.0.0.1", port), PATIENCE_S) as connection:
         for line in [f"HELLO {resp}", *lines]:
-            words = [word.encode() for word in shlex.split(line)]
+            words = [word.encode() for word in split(line)]
             answer = made_equal(ours.words(*words))
             connection.sendall(pack(*words))
             here.append(answer)

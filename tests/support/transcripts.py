@@ -23,11 +23,11 @@ quotes, bytes are written as in Python (\xff).
 """
 
 import re
-import shlex
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tests.support.shell_words import split
 from tests.support.wire import (
     Array,
     BigNumber,
@@ -61,7 +61,7 @@ _ID = re.compile(r"<id-of-(\w+)>")
 
 def words_of(request: str) -> list[bytes]:
     """The words of a request as a transcript has it."""
-    return [word.encode().decode("unicode_escape").encode("latin1") for word in shlex.split(request)]
+    return [word.encode().decode("unicode_escape").encode("latin1") for word in split(request)]
 
 
 @dataclass(slots=True)
