@@ -21,6 +21,8 @@ _OBSOLETE: Final = frozenset({
     "io-threads-do-reads", "list-max-ziplist-entries", "list-max-ziplist-value", "lua-replicate-commands",
 })  # fmt: skip
 
+_OTHER_LINES: Final = frozenset({"include", "loadmodule", "rename-command", "user"})  # of a file, and no directives
+
 # Read once, because a process may have many servers. A folder's value depends on the working directory.
 _FOLDERS: Final = tuple(row for row in DIRECTIVES.values() if isinstance(row.kind, Folder))
 _DEFAULTS: Final[dict[str, str]] = {
@@ -213,6 +215,11 @@ class Settings:
     def row(name: str) -> Directive | None:
         """The directive with a name or alias, in upper or lower case; None if there is none."""
         return _BY_NAME.get(name.lower())
+
+    @staticmethod
+    def begins_line(name: str) -> bool:
+        """Whether a line of a file may begin with a name in lower case."""
+        return name in _BY_NAME or name in _OBSOLETE or name in _OTHER_LINES
 
     def harmful(self) -> str:
         """The error for a start that would ignore a directive that it must not ignore; "" if there is none."""

@@ -2,15 +2,16 @@
 
 import os
 import random
-from collections import deque
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
+from urllib.parse import quote
 
 import hiredis
 
 from penstock.commands.registry import new_engine
 from penstock.config import config_file
+from penstock.config.settings import Settings, nearest
 from penstock.engine.replication import role
 from penstock.engine.waiting import clock_moving
 from penstock.errors import UsageError
@@ -43,12 +44,13 @@ if TYPE_CHECKING:
 DEFAULTS: Final = {"port": "0", "repl-diskless-sync-delay": "0"}  # a test does not wait for replicas that may come
 LINES_KEPT: Final = 1000
 EXCHANGES_KEPT: Final = 200
+LOGIN_OPTIONS: Final = frozenset({"credential_provider", "password", "username"})  # redis-py's
 
 
 class Lines(ServerLog):
     """The server's messages, in memory: all of them, whatever `loglevel` is."""
 
-    lines: deque[str]
+    lines: list[str]
 
     def _read_level(self) -> None:
         self._level = 0
@@ -56,6 +58,7 @@ class Lines(ServerLog):
 
     def _write(self, level: int, sentence: str) -> None:
         self.lines.append(f"{MARKS[level]} {sentence}")
+        del self.lines[:-LINES_KEPT]
 
 
 class Server:
@@ -68,7 +71,8 @@ class Server:
     a client costs no thread and no socket; one thread of the server runs timers, and only from the first client on that
     waits for something. Servers share nothing.
 
-    UsageError for a directive that is wrong, and for a log that cannot be loaded.
+    TypeError for a keyword that is no directive; UsageError for a value that is wrong, and for a log that cannot be
+    loaded.
     """
 
     def __init__(self, dir: str | os.PathLike[str] | None = None, **directives: object) -> None:
@@ -83,9 +87,7 @@ class Server:
         self._sockets: Sockets | None = None
         self.clock = TurnedClock()
         self.trace = Trace(self.clock.movable, EXCHANGES_KEPT)
-        self.log: deque[str] = deque(
-            maxlen=LINES_KEPT
-        )  # what the server said, as redis-server's lines without the time
+        self.log: list[str] = []  # what the server logged last, as redis-server's lines without the time
 
     # -- from the start to the end ------------------------------------------------------------------------------------
 
@@ -211,6 +213,10 @@ class Server:
         reader = hiredis.Reader(notEnoughData=False)
         count = 0
         try:
+            if password := self._settings.text("requirepass"):
+                link.sendall(bulks([b"AUTH", os.fsencode(password)]))
+                reader.feed(link.recv(seeding.PIECE))
+                reader.gets()
             for line in seeding.requests_of(Path(seed).read_text(errors="surrogateescape")):
                 link.sendall(bulks(line.words))
                 while (reply := reader.gets()) is False:
@@ -224,25 +230,35 @@ class Server:
     # -- clients ------------------------------------------------------------------------------------------------------
 
     def client(self, **options: Any) -> "redis.Redis":
-        """A redis-py client of this server, with a connection pool of its own; options are redis.Redis's."""
+        """A redis-py client of this server, with a connection pool of its own; options are redis.Redis's.
+
+        It logs in with `requirepass`, unless the options say how it does.
+        """
         from penstock.testing.connections import redis_py  # imported late: redis-py is an extra
 
-        return redis_py.client(self._opened(), **options)
+        return redis_py.client(self._opened(), **self._login(options))
 
     def async_client(self, **options: Any) -> "redis.asyncio.Redis":
         """As `client`, for asyncio; each event loop needs a client of its own."""
         from penstock.testing.connections import redis_py  # imported late: redis-py is an extra
 
-        return redis_py.async_client(self._opened(), **options)
+        return redis_py.async_client(self._opened(), **self._login(options))
+
+    def _login(self, options: dict[str, Any]) -> dict[str, Any]:
+        """The options of a client, with the password where one is required and they name none."""
+        password = self._settings.text("requirepass")
+        has_own = not LOGIN_OPTIONS.isdisjoint(options)
+        return options if has_own or not password else {"password": password} | options
 
     @property
     def url(self) -> str:
         """Where others reach the server: redis://127.0.0.1:PORT, or unix://PATH with the directive unixsocket.
 
-        The first use opens the socket, which a thread serves.
+        A password that is required is in it. The first use opens the socket, which a thread serves.
         """
         self._opened()
-        return self._open_sockets()
+        url, password = self._open_sockets(), self._settings.text("requirepass")
+        return url.replace("://", f"://:{quote(password, safe='')}@", 1) if password else url
 
     def _open_sockets(self) -> str:
         """Open the socket, if it is not; its URL."""
@@ -274,8 +290,11 @@ class Server:
 
 
 def _flag(name: str, value: object) -> list[str]:
-    """A keyword as a flag with its words: save="60 1" becomes --save 60 1."""
+    """A keyword as a flag with its words: save="60 1" becomes --save 60 1. TypeError if it is no directive."""
     directive = name.replace("_", "-")
+    if not Settings.begins_line(directive.lower()):
+        near = "".join([f" Did you mean {one.replace('-', '_')!r}?" for one in nearest(directive)])
+        raise TypeError(f"Server() has no keyword {name!r}: there is no such directive.{near}")
     if isinstance(value, bool):
         return [f"--{directive}", "yes" if value else "no"]
     if directive in ("save", "bind", "user", "client-output-buffer-limit", "rename-command"):

@@ -37,6 +37,7 @@ class Openings:
     def stream(self, reader: asyncio.StreamReader, client_loop: asyncio.AbstractEventLoop) -> LinkedStream:
         """For a client in an event loop. ConnectionRefusedError once the server has ended."""
         with self._loop.lock:
+            self._faults.end_abandoned()
             port = self._port()
             traced = self._trace.client(port)
             return LinkedStream(self._turn, self._loop, port, self._faults, traced, reader, client_loop)

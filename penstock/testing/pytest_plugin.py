@@ -5,11 +5,12 @@
 
 `--penstock-compat=8.2` runs a suite against the commands of an older server. `--penstock-url=redis://...` runs it on a
 real one: its database (a number further for each worker of xdist) is emptied before each test.
-`@pytest.mark.penstock(...)` has directives for one test.
+`@pytest.mark.penstock(...)` has directives for one test, `@pytest.mark.penstock_client(...)` options of its clients.
+The setting `penstock_scope` has tests share a server.
 """
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from importlib.machinery import ModuleSpec, PathFinder
 from typing import TYPE_CHECKING, Any, Final
 
@@ -26,7 +27,9 @@ if TYPE_CHECKING:
     from penstock.testing.loops.turned_clock import TurnedClock
 
 REQUESTS_SHOWN: Final = 20
-SERVER_OF_TEST: Final = pytest.StashKey["Server"]()
+SERVER_OF_NODE: Final = pytest.StashKey["Server"]()  # of a test, or of what shares a server
+EMPTY_OF_NODE: Final = pytest.StashKey[Callable[[], object]]()
+SCOPES: Final = ("function", "class", "module", "package", "session")
 PACKAGE: Final = "penstock"
 
 
@@ -55,15 +58,27 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption(
         "--penstock-url", metavar="URL", help="run on this server; its database is emptied before each test"
     )
+    parser.addini("penstock_scope", f"how long a server lives: {', '.join(SCOPES)}", default="function")
 
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "penstock(**directives): directives of this test's embedded server")
+    config.addinivalue_line("markers", "penstock_client(**options): options of redis.Redis for this test's clients")
+    if config.getini("penstock_scope") not in SCOPES:
+        raise pytest.UsageError(f"penstock_scope is one of {', '.join(SCOPES)}")
 
 
-@pytest.fixture
+def _scope(fixture_name: str, config: pytest.Config) -> Any:
+    """The scope of the server: the setting `penstock_scope`."""
+    return config.getini("penstock_scope")
+
+
+@pytest.fixture(scope=_scope)
 def penstock_server(request: pytest.FixtureRequest) -> "Iterator[Server | ExternalServer]":
-    """A server of this test's own, in memory; with --penstock-url the one that is named there."""
+    """A server of this test's own, in memory; with --penstock-url the one that is named there.
+
+    With a wider `penstock_scope`, the tests of a class, a module or the session share it; each finds it empty.
+    """
     marks = list(request.node.iter_markers("penstock"))
     url = request.config.getoption("--penstock-url")
     if url:
@@ -71,7 +86,8 @@ def penstock_server(request: pytest.FixtureRequest) -> "Iterator[Server | Extern
 
         if marks:
             pytest.skip("the directives of @pytest.mark.penstock are for an embedded server")
-        yield ExternalServer(url, _worker_number(request.config))
+        external = ExternalServer(url, _worker_number(request.config))
+        yield from _shared(request, external, external.empty)
         return
     from penstock.testing.embedded import Server  # imported late: most tests of a suite need no server
 
@@ -81,24 +97,48 @@ def penstock_server(request: pytest.FixtureRequest) -> "Iterator[Server | Extern
     for mark in reversed(marks):  # the closest one wins
         directives |= mark.kwargs
     with Server(**directives) as server:
-        request.node.stash[SERVER_OF_TEST] = server
+        request.node.stash[SERVER_OF_NODE] = server
+        yield from _shared(request, server, server.client().flushall)
+        del request.node.stash[SERVER_OF_NODE]  # pytest keeps the items to the end: every server would stay
+
+
+def _shared(request: pytest.FixtureRequest, server: Any, empty: Callable[[], object]) -> Iterator[Any]:
+    """Yield a server; the tests that share it are each followed by `empty`."""
+    if request.scope == "function":
         yield server
-        del request.node.stash[SERVER_OF_TEST]  # pytest keeps the items to the end: every server would stay
+        return
+    request.node.stash[EMPTY_OF_NODE] = empty
+    yield server
+    del request.node.stash[EMPTY_OF_NODE]
+
+
+@pytest.fixture(scope=_scope)
+def penstock_url(penstock_server: "Server | ExternalServer") -> str:
+    """The URL of the test's server, for what takes one; a client in the process needs none."""
+    return penstock_server.url
 
 
 @pytest.fixture
-def penstock(penstock_server: "Server | ExternalServer") -> "redis.Redis":
-    """A redis-py client of the test's server."""
-    return penstock_server.client()
+def penstock(request: pytest.FixtureRequest, penstock_server: "Server | ExternalServer") -> "Iterator[redis.Redis]":
+    """A redis-py client of the test's server; @pytest.mark.penstock_client(...) has its options."""
+    with penstock_server.client(**_client_options(request)) as client:
+        yield client
 
 
 @pytest.fixture
-def async_penstock(penstock_server: "Server | ExternalServer") -> "redis.asyncio.Redis":
-    """A redis-py client of the test's server for the test's event loop."""
-    return penstock_server.async_client()
+def async_penstock(request: pytest.FixtureRequest, penstock_server: "Server | ExternalServer") -> "redis.asyncio.Redis":
+    """A redis-py client of the test's server for the test's event loop; options as those of `penstock`."""
+    return penstock_server.async_client(**_client_options(request))
 
 
-@pytest.fixture
+def _client_options(request: pytest.FixtureRequest) -> dict[str, Any]:
+    options: dict[str, Any] = {}
+    for mark in reversed(list(request.node.iter_markers("penstock_client"))):  # the closest one wins
+        options |= mark.kwargs
+    return options
+
+
+@pytest.fixture(scope=_scope)
 def penstock_clock(penstock_server: "Server | ExternalServer") -> "TurnedClock":
     """The clock of the test's server. On another server (--penstock-url) the test is skipped."""
     clock: TurnedClock | None = getattr(penstock_server, "clock", None)
@@ -107,11 +147,36 @@ def penstock_clock(penstock_server: "Server | ExternalServer") -> "TurnedClock":
     return clock
 
 
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Refuse directives of a test that has no server of its own."""
+    scope = item.config.getini("penstock_scope")
+    if scope == "function" or "penstock_server" not in getattr(item, "fixturenames", ()):
+        return
+    kinds: dict[str, type[pytest.Collector]] = {
+        "class": pytest.Class, "module": pytest.Module, "package": pytest.Package, "session": pytest.Session,
+    }  # fmt: skip
+    sharing = item.getparent(kinds[scope])
+    for node, _ in item.iter_markers_with_node("penstock"):
+        if sharing is not None and node not in sharing.listchain():
+            pytest.fail(
+                f"penstock_scope is {scope}: @pytest.mark.penstock of {node.name} comes too late", pytrace=False
+            )
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(item: pytest.Item) -> Iterator[None]:
+    """Empty the servers that the next test shares."""
+    yield
+    for node in item.listchain():
+        if empty := node.stash.get(EMPTY_OF_NODE, None):
+            empty()
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:
     """Add to a failure what the server was asked, and how its groups stand."""
     report: Any = yield
-    server = item.stash.get(SERVER_OF_TEST, None)
+    server = next((node.stash[SERVER_OF_NODE] for node in item.listchain() if SERVER_OF_NODE in node.stash), None)
     if call.when == "call" and report.failed and server is not None:
         from penstock.testing.faults.failure_report import groups_text, requests_text
 

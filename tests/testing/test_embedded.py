@@ -33,6 +33,10 @@ def begun(call: Callable[[], Any]) -> tuple[threading.Thread, list[Any]]:
     return thread, results
 
 
+async def value_of(key: str, client: redis.asyncio.Redis) -> object:
+    return await client.get(key)
+
+
 def refusal_of(call: Callable[[], object]) -> str:
     """The error that a call is answered with."""
     with pytest.raises(redis.ResponseError) as refused:
@@ -358,8 +362,60 @@ def test_directives_are_keywords() -> None:
 
 
 def test_a_directive_that_is_wrong_is_refused() -> None:
-    with pytest.raises(UsageError, match="Bad directive"):
-        penstock.Server(no_such_thing=1)
+    with pytest.raises(UsageError, match="argument must be a memory value"):
+        penstock.Server(maxmemory="much")
+
+
+@pytest.mark.parametrize(
+    ("name", "error"),
+    [
+        ("maxmemry", r"Server\(\) has no keyword 'maxmemry'.* Did you mean 'maxmemory'\?$"),
+        ("append_only", "Did you mean 'appendonly'"),
+        ("qqqqqqqq", "there is no such directive.$"),
+    ],
+    ids=["a letter too few", "a line too many", "nothing like it"],
+)
+def test_a_keyword_that_is_no_directive_is_a_type_error(name: str, error: str) -> None:
+    with pytest.raises(TypeError, match=error):
+        penstock.Server(None, **{name: 1})
+
+
+def test_what_a_configuration_file_may_say_is_a_keyword() -> None:
+    with penstock.Server(user="bob on nopass ~* +ping", rename_command="FLUSHALL GONE", lua_replicate_commands=True):
+        pass
+
+
+def test_clients_and_the_url_have_the_password_that_the_server_requires(tmp_path: Path) -> None:
+    seed = tmp_path / "seed.redis"
+    seed.write_text("SET k v\n")
+    with penstock.Server(requirepass="p@ss/word") as server:
+        assert server.load(seed) == 1
+        assert server.client().get("k") == b"v"
+        assert asyncio.run(value_of("k", server.async_client())) == b"v"
+        assert redis.from_url(server.url).get("k") == b"v"
+        with pytest.raises(redis.AuthenticationError):
+            server.client(password=None).get("k")
+
+        server.client().config_set("requirepass", "")
+        assert server.client().get("k") == b"v"
+
+
+def test_the_log_is_a_list_of_the_last_lines(server: penstock.Server) -> None:
+    client = server.client()
+    for number in range(1010):
+        client.client_setname(f"n{number}")
+        client.connection_pool.disconnect()
+
+    assert len(server.log) == 1000
+    assert [line.rpartition(" ")[0] for line in server.log[-2:]] == ["- Accepted", "- Client closed connection"]
+
+
+def test_a_client_whose_event_loop_was_closed_does_not_stay(server: penstock.Server, client: redis.Redis) -> None:
+    kept = [server.async_client() for _ in range(20)]
+    for one in kept:
+        asyncio.run(value_of("k", one))  # a loop of its own, closed at the end
+
+    assert client.info("clients")["connected_clients"] == 2
 
 
 def test_a_directory_keeps_what_was_written(tmp_path: Path) -> None:

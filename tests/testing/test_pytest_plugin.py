@@ -82,6 +82,156 @@ def test_a_mark_has_directives(pytester: pytest.Pytester) -> None:
     ).assert_outcomes(passed=1)
 
 
+def test_a_mark_has_options_of_the_clients(pytester: pytest.Pytester) -> None:
+    run(
+        pytester,
+        """
+        import asyncio
+        import pytest
+
+        @pytest.mark.penstock_client(decode_responses=True, db=3)
+        class TestWords:
+            def test_blocking(self, penstock):
+                assert penstock.echo("word") == "word"
+                assert penstock.client_info()["db"] == 3
+
+            @pytest.mark.penstock_client(db=4)
+            def test_asynchronous(self, async_penstock):
+                async def answers():
+                    return await async_penstock.echo("word"), (await async_penstock.client_info())["db"]
+
+                assert asyncio.run(answers()) == ("word", 4)
+        """,
+        "--strict-markers",
+    ).assert_outcomes(passed=2)
+
+
+def test_a_url_is_a_fixture(pytester: pytest.Pytester) -> None:
+    run(
+        pytester,
+        """
+        import redis
+
+        def test_url(penstock_url, penstock):
+            redis.from_url(penstock_url).set("k", "v")
+            assert penstock.get("k") == b"v"
+        """,
+    ).assert_outcomes(passed=1)
+
+
+SHARED = """
+import pytest
+
+pytestmark = pytest.mark.penstock(maxmemory="1gb")
+seen = []
+
+@pytest.fixture(scope="module")
+def app(penstock_url, penstock_clock):
+    return penstock_url
+
+@pytest.mark.parametrize("number", range(3))
+def test_shared(app, penstock, penstock_server, number):
+    assert penstock.dbsize() == 0
+    assert penstock.info("clients")["connected_clients"] <= 2
+    penstock.set("k", "v")
+    seen.append(penstock_server)
+    assert len(set(seen)) == 1
+
+def test_asynchronous(async_penstock):
+    import asyncio
+
+    async def answers():
+        assert await async_penstock.dbsize() == 0
+        await async_penstock.set("k", "v")
+
+    asyncio.run(answers())
+"""
+
+
+def test_the_tests_of_a_module_may_share_a_server_and_each_finds_it_empty(pytester: pytest.Pytester) -> None:
+    run(pytester, SHARED, "-o", "penstock_scope=module").assert_outcomes(passed=4)
+
+
+def test_directives_of_a_test_that_shares_its_server_are_refused(pytester: pytest.Pytester) -> None:
+    found = run(pytester, SHARED, "-o", "penstock_scope=session")
+
+    found.assert_outcomes(errors=4)
+    found.stdout.fnmatch_lines(["penstock_scope is session: @pytest.mark.penstock of *.py comes too late"])
+
+
+def test_a_scope_that_pytest_has_not_is_refused(pytester: pytest.Pytester) -> None:
+    found = run(pytester, QUEUE, "-o", "penstock_scope=test")
+
+    assert found.ret == pytest.ExitCode.USAGE_ERROR
+    found.stderr.fnmatch_lines(["ERROR: penstock_scope is one of function, class, module, package, session"])
+
+
+def test_a_failure_on_a_shared_server_shows_its_last_requests(pytester: pytest.Pytester) -> None:
+    text = """
+    def test_fails(penstock):
+        penstock.set("k", "v")
+        assert False
+    """
+    run(pytester, text, "-o", "penstock_scope=session").stdout.fnmatch_lines(["* 'SET' 'k' 'v' -> *OK*"])
+
+
+def test_a_test_case_of_unittest_has_the_fixtures_and_needs_none(pytester: pytest.Pytester) -> None:
+    run(
+        pytester,
+        """
+        import unittest
+
+        import pytest
+
+        import penstock as package
+
+        class WithFixtures(unittest.TestCase):
+            @pytest.fixture(autouse=True)
+            def with_redis(self, penstock):
+                self.redis = penstock
+
+            def test_queue(self):
+                self.assertEqual(self.redis.lpush("q", "x"), 1)
+
+        class Alone(unittest.TestCase):
+            def setUp(self):
+                self.redis = self.enterContext(package.Server()).client()
+
+            def test_queue(self):
+                self.assertEqual(self.redis.lpush("q", "x"), 1)
+
+        class Asynchronous(unittest.IsolatedAsyncioTestCase):
+            async def asyncSetUp(self):
+                self.redis = (await self.enterAsyncContext(package.Server())).async_client()
+
+            async def test_queue(self):
+                self.assertEqual(await self.redis.lpush("q", "x"), 1)
+        """,
+    ).assert_outcomes(passed=3)
+
+
+def test_a_test_of_anyio_has_the_fixtures(pytester: pytest.Pytester) -> None:
+    run(
+        pytester,
+        """
+        import pytest
+
+        @pytest.fixture
+        def anyio_backend():
+            return "asyncio"
+
+        @pytest.fixture
+        async def orders(async_penstock):
+            await async_penstock.xadd("orders", {"id": "1"})
+            return async_penstock
+
+        @pytest.mark.anyio
+        async def test_orders(orders, penstock):
+            assert await orders.xlen("orders") == penstock.xlen("orders") == 1
+        """,
+    ).assert_outcomes(passed=1)
+
+
 def test_a_suite_runs_as_an_older_server(pytester: pytest.Pytester) -> None:
     run(
         pytester,
@@ -104,7 +254,8 @@ def test_a_suite_runs_on_another_server_by_its_url(pytester: pytest.Pytester) ->
 def test_clock(penstock_clock):
     raise AssertionError("skipped")
 
-def test_url(penstock_server, penstock):
+def test_url(penstock_server, penstock, penstock_url):
+    assert penstock_url.endswith("/1")
     assert penstock.keys() == []
     assert penstock_server.client(decode_responses=True).echo("x") == "x"
     penstock.set("here", "v")
@@ -114,6 +265,16 @@ def test_url(penstock_server, penstock):
 
         found.assert_outcomes(passed=3, skipped=1)
         assert redis.from_url(other.url + "/1").keys() == [b"here"]
+        assert other.client().keys() == [b"kept"]
+
+
+def test_tests_that_share_a_server_by_its_url_find_its_database_empty(pytester: pytest.Pytester) -> None:
+    with package.Server() as other:
+        other.client(db=0).set("kept", "v")
+
+        found = run(pytester, QUEUE, f"--penstock-url={other.url}/1", "-o", "penstock_scope=session")
+
+        found.assert_outcomes(passed=2)
         assert other.client().keys() == [b"kept"]
 
 

@@ -101,6 +101,10 @@ class Link:
         self._trace.ended()
         self.ended()
 
+    def is_abandoned(self) -> bool:
+        """Whether the client can neither read nor close any more."""
+        return False
+
     def arrived(self, replies: bytes) -> None:
         """The server sent something, unless a fault takes it."""
         if not self._faults.takes(self, replies):
@@ -223,12 +227,17 @@ class LinkedStream(Link):
         super().__init__(turn, loop, port, faults, trace)
 
     def _call(self, function: Callable[..., object], *args: Any) -> None:
-        """Call in the client's thread: now if this is it."""
+        """Call in the client's thread: now if this is it. A client whose loop is closed does not read any more."""
+        if self.is_abandoned():
+            return
         if threading.get_ident() == self._thread:
             function(*args)
         else:
             with suppress(RuntimeError):  # the client's loop may be closed
                 self._client_loop.call_soon_threadsafe(function, *args)
+
+    def is_abandoned(self) -> bool:
+        return self._client_loop.is_closed()
 
     def received(self, replies: bytes) -> None:
         self._answered = True

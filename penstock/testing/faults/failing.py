@@ -114,6 +114,12 @@ class Faults:
     def opened(self, link: "Link") -> None:
         self._links[link.port] = link
 
+    def end_abandoned(self) -> None:
+        """End the links of clients whose event loop is closed: no other call will end them."""
+        for link in list(self._links.values()):
+            if link.is_abandoned():
+                link.end_soon()
+
     def ended(self, link: "Link") -> None:
         self._links.pop(link.port, None)
 
