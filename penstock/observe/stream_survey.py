@@ -1,111 +1,234 @@
-"""The streams and groups of any Redis-compatible server, asked for by its commands."""
+"""The groups of any Redis-compatible server, asked for by its commands and ranked by what needs an operator.
 
-from typing import Any, Final, NamedTuple
+`penstock top` and doctor ask by a WireClient, the console by its own connection: what is asked is a generator that
+yields requests and is sent their replies.
+"""
 
-import hiredis
+from collections.abc import Generator, Iterable
+from heapq import nsmallest
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from penstock.errors import UsageError
+from penstock.observe import urgency
 from penstock.wire_client import WireClient, info_fields
 
-MOST_STREAMS: Final = 200
 SCANNED: Final = b"1000"  # keys a SCAN
-SCANS: Final = 20  # of a survey
+SCANS: Final = 20  # of a look
+AT_ONCE: Final = 100  # streams in a pipeline: the server serves others between two
+FIRST_ASKED: Final = 10_000  # streams of the first look
+ASKED: Final = 1_000  # streams of a later look, in turns
+WATCHED: Final = 200  # groups that every look asks for, the most urgent ones
+
+Requests: TypeAlias = list[list[bytes]]
+Asking: TypeAlias = Generator[Requests, list[Any], list["GroupState"]]
 
 
 class GroupState(NamedTuple):
-    """One group. `lag` is None where the server does not know it; `oldest_idle_ms` where nothing is pending."""
+    """One group. `lag` is None where the server does not know it; `oldest_idle_ms` where nothing is pending.
 
-    stream: str
-    name: str
+    oldest_idle_ms: of the pending entry with the smallest id. gone: consumers without a sign. growth: of the lag, since
+    this group was asked for before. dead_letters: moved by the group's policy.
+    """
+
+    key: bytes
+    name: bytes
     consumers: int
     pending: int
     lag: int | None
     oldest_idle_ms: int | None
+    gone: int = 0
+    dead_letters: int = 0
+    growth: int = 0
+
+    @property
+    def rank(self) -> urgency.Rank:
+        """Where the group stands among others."""
+        idle_ms, lag = self.oldest_idle_ms or 0, self.lag or 0
+        return urgency.rank(idle_ms, self.growth, self.gone, self.dead_letters, lag, self.pending)
 
 
 class StreamState(NamedTuple):
     """One stream; `added` counts the entries that were ever added."""
 
-    name: str
+    key: bytes
     length: int
     added: int
 
 
+def ranked(groups: Iterable[GroupState]) -> list[GroupState]:
+    """The most urgent group first, those alike by names."""
+    return sorted(groups, key=lambda one: (one.rank, one.key, one.name))
+
+
+class Watch:
+    """What is known of the streams of one server (of its database), look by look.
+
+    Every look goes on with SCAN, asks for the groups that were the most urgent, and for some other streams in turns.
+    """
+
+    def __init__(self) -> None:
+        self.keys: dict[bytes, None] = {}  # streams, in the order in which they were found
+        self.is_complete = False  # SCAN has met all keys once
+        self.asked = 0  # streams whose groups are known
+        self._groups: dict[bytes, list[GroupState]] = {}
+        self._cursor = b"0"
+        self._met: set[bytes] = set()  # in this walk of SCAN
+        self._turn: list[bytes] = []  # streams that are asked for before any is asked again
+
+    @property
+    def groups(self) -> list[GroupState]:
+        """The groups that are known, ranked."""
+        return ranked(group for groups in self._groups.values() for group in groups)
+
+    @property
+    def is_between_walks(self) -> bool:
+        """Whether SCAN has met all keys, and begins again."""
+        return self.is_complete and self._cursor == b"0"
+
+    def found(self, reply: Any) -> bool:
+        """Take a reply of SCAN ... TYPE stream; whether it went on. UsageError for an error."""
+        if not isinstance(reply, list):
+            raise UsageError(str(reply))
+        before, self._cursor = self._cursor, reply[0]
+        self._met.update(reply[1])
+        self.keys.update(dict.fromkeys(reply[1]))
+        if self._cursor == b"0":
+            for gone in self.keys.keys() - self._met:
+                del self.keys[gone]
+                self._groups.pop(gone, None)
+            self._met = set()
+            self.is_complete = True
+        return self._cursor != before
+
+    def scan_request(self, pattern: bytes = b"*") -> list[bytes]:
+        return [b"SCAN", self._cursor, b"MATCH", pattern, b"COUNT", SCANNED, b"TYPE", b"stream"]
+
+    def due(self, count: int) -> list[bytes]:
+        """The streams to ask for: the most urgent ones, and so many others."""
+        urgent = {one.key: None for one in nsmallest(WATCHED, self.groups, key=lambda one: one.rank)}
+        if not self._turn:
+            self._turn = [key for key in self.keys if key not in self._groups] or list(self.keys)
+        some, self._turn = self._turn[:count], self._turn[count:]
+        return list(urgent | dict.fromkeys(some))
+
+    def take(self, key: bytes, groups: list[GroupState]) -> None:
+        """The groups of a stream, as they are now."""
+        lags = {one.name: one.lag for one in self._groups.get(key, ())}
+        self._groups[key] = [one._replace(growth=_growth(lags.get(one.name), one.lag)) for one in groups]
+        self.asked = len(self._groups)
+
+    def look(self, count: int) -> Generator[Requests, list[Any], None]:
+        """Ask for the groups of the streams that are due: yields requests, is sent their replies."""
+        keys = self.due(count)
+        for start in range(0, len(keys), AT_ONCE):
+            some = keys[start : start + AT_ONCE]
+            found: dict[bytes, list[GroupState]] = {key: [] for key in some}
+            for group in (yield from groups_of(some)):
+                found[group.key].append(group)
+            for key, groups in found.items():
+                self.take(key, groups)
+
+
+def _growth(before: int | None, lag: int | None) -> int:
+    return 0 if before is None or lag is None else lag - before
+
+
+def groups_of(keys: list[bytes]) -> Asking:
+    """The groups of some streams: yields requests, is sent their replies. A stream that is gone has none."""
+    listed = yield [[b"XINFO", b"GROUPS", key] for key in keys]
+    groups = [(key, fields_of(one)) for key, reply in zip(keys, listed, strict=True) for one in elements(reply)]
+    busy = [(key, one) for key, one in groups if one[b"pending"] or (one.get(b"lag") or 0) > 0]
+    questions: Requests = []
+    for key, one in busy:
+        questions += [[b"XPENDING", key, one[b"name"], b"-", b"+", b"1"], [b"XINFO", b"CONSUMERS", key, one[b"name"]]]
+    replies = (yield questions) if questions else []
+    asked = {(key, one[b"name"]): replies[2 * at : 2 * at + 2] for at, (key, one) in enumerate(busy)}
+    return [_state(key, one, *asked.get((key, one[b"name"]), ([], []))) for key, one in groups]
+
+
+def _state(key: bytes, about: dict[bytes, Any], oldest: Any, consumers: Any) -> GroupState:
+    pending, lag = about[b"pending"], about.get(b"lag")
+    found = elements(oldest)
+    idle_and_pending = [(one[b"idle"], one[b"pending"]) for one in map(fields_of, elements(consumers))]
+    return GroupState(
+        key,
+        about[b"name"],
+        about[b"consumers"],
+        pending,
+        lag,
+        max(int(found[0][2]), 0) if pending and found else None,
+        urgency.gone(idle_and_pending, lag or 0),
+        fields_of(about.get(b"penstock-policy")).get(b"dead-lettered", 0),
+    )
+
+
+def elements(reply: Any) -> list[Any]:
+    """An array's elements; none for an error: the stream is gone, or the user may not read it."""
+    return reply if isinstance(reply, list) else []
+
+
+def fields_of(reply: Any) -> dict[bytes, Any]:
+    """A flat array of names and values as a dict; empty for an error."""
+    flat = elements(reply)
+    return dict(zip(flat[::2], flat[1::2], strict=True))
+
+
+def text_of(name: bytes) -> str:
+    """A name as a text; bytes that are not UTF-8 are shown as \\xff."""
+    return name.decode(errors="backslashreplace")
+
+
+# -- over a WireClient ------------------------------------------------------------------------------------------------
+
+
 class Survey(NamedTuple):
-    """INFO's fields, streams by name, and their groups."""
+    """One look: INFO's fields, streams and groups, the most urgent first. `keys` are streams that SCAN has met."""
 
     fields: dict[str, str]
     streams: list[StreamState]
     groups: list[GroupState]
+    keys: int
+    asked: int
+    is_complete: bool
 
 
-def take(client: WireClient) -> Survey:
-    """Ask a server; at most MOST_STREAMS streams are asked for. UsageError where it refuses."""
+def take(client: WireClient, watch: Watch | None = None) -> Survey:
+    """Ask a server. The first look of a Watch asks for FIRST_ASKED streams. UsageError where it refuses."""
     info = client.ask(b"INFO")
     if not isinstance(info, bytes):
         raise UsageError(str(info))
-    streams: list[StreamState] = []
-    groups: list[GroupState] = []
-    for key in sorted(_keys(client))[:MOST_STREAMS]:
-        fields = _fields(client.ask(b"XINFO", b"STREAM", key))
-        if fields:
-            name = _text(key)
-            streams.append(StreamState(name, fields[b"length"], fields.get(b"entries-added", fields[b"length"])))
-            groups += _groups(client, key)
-    return Survey(info_fields(info), streams, groups)
+    watch = Watch() if watch is None else watch
+    is_first = not watch.keys
+    scan(client, watch)
+    run(client, watch.look(FIRST_ASKED if is_first else ASKED))
+    groups = watch.groups
+    shown = list(dict.fromkeys([*(one.key for one in groups[:WATCHED]), *sorted(watch.keys)]))[:WATCHED]
+    return Survey(info_fields(info), _streams(client, shown), groups, len(watch.keys), watch.asked, watch.is_complete)
 
 
-def _keys(client: WireClient) -> set[bytes]:
-    """The streams' names, as far as SCANS calls of SCAN meet them.
+def scan(client: WireClient, watch: Watch) -> None:
+    """SCANS calls of SCAN that go on, or fewer if all keys were met.
 
     A Penstock with many keys puts them in order first: meanwhile the cursor stays where it is.
     """
-    found: set[bytes] = set()
-    cursor, calls = b"0", 0
+    calls = 0
     while calls < SCANS:
-        before = cursor
-        reply = client.ask(b"SCAN", cursor, b"COUNT", SCANNED, b"TYPE", b"stream")
-        if not isinstance(reply, list):
-            raise UsageError(str(reply))
-        cursor = reply[0]
-        found.update(reply[1])
-        if cursor == b"0":
+        calls += watch.found(client.ask(*watch.scan_request()))
+        if watch.is_between_walks:
             break
-        calls += cursor != before
-    return found
 
 
-def _groups(client: WireClient, key: bytes) -> list[GroupState]:
-    listed = client.ask(b"XINFO", b"GROUPS", key)
-    groups = []
-    for one in listed if isinstance(listed, list) else ():
-        fields = _fields(one)
-        idle_ms = _oldest_idle_ms(client, key, fields[b"name"]) if fields[b"pending"] else None
-        groups.append(
-            GroupState(
-                _text(key),
-                _text(fields[b"name"]),
-                fields[b"consumers"],
-                fields[b"pending"],
-                fields.get(b"lag"),
-                idle_ms,
-            )
-        )
-    return groups
+def run(client: WireClient, asking: Generator[Requests, list[Any], Any]) -> None:
+    """Send what a generator yields, and send it the replies."""
+    try:
+        requests = next(asking)
+        while True:
+            requests = asking.send(client.ask_all(requests))
+    except StopIteration:
+        return
 
 
-def _oldest_idle_ms(client: WireClient, key: bytes, group: bytes) -> int | None:
-    """The idle time of the pending entry with the smallest id."""
-    found = client.ask(b"XPENDING", key, group, b"-", b"+", b"1")
-    return int(found[0][2]) if isinstance(found, list) and found else None
-
-
-def _fields(reply: Any) -> dict[bytes, Any]:
-    """A flat array of names and values as a dict; empty for an error (the stream is gone)."""
-    if isinstance(reply, hiredis.ReplyError) or not isinstance(reply, list):
-        return {}
-    return dict(zip(reply[::2], reply[1::2], strict=True))
-
-
-def _text(name: bytes) -> str:
-    return name.decode(errors="backslashreplace")
+def _streams(client: WireClient, keys: list[bytes]) -> list[StreamState]:
+    replies = [fields_of(one) for one in client.ask_all([[b"XINFO", b"STREAM", key] for key in keys])]
+    found = [(key, one) for key, one in zip(keys, replies, strict=True) if one]
+    return [StreamState(key, one[b"length"], one.get(b"entries-added", one[b"length"])) for key, one in found]

@@ -10,7 +10,8 @@ import pytest
 
 import penstock
 from penstock import cli
-from penstock.observe import doctor, stream_survey, top
+from penstock.observe import doctor, stream_survey
+from penstock.observe.top_screen import Screen
 from penstock.wire_client import WireClient, address
 
 ROOT = Path(__file__).parents[2]
@@ -51,8 +52,8 @@ def test_streams_and_groups_are_seen_on_any_server(url: str) -> None:
     survey = stream_survey.take(WireClient(address(url)))
 
     (group,) = survey.groups
-    assert survey.streams == [("orders", 2, 2)]
-    assert group[:5] == ("orders", "workers", 1, 1, 1)
+    assert survey.streams == [(b"orders", 2, 2)]
+    assert group[:5] == (b"orders", b"workers", 1, 1, 1)
     assert group.oldest_idle_ms is not None
 
 
@@ -68,9 +69,10 @@ class Putting(WireClient):
 
 
 def test_streams_are_looked_for_until_a_server_has_its_keys_in_order() -> None:
-    client = Putting()
+    client, watch = Putting(), stream_survey.Watch()
+    stream_survey.scan(client, watch)
 
-    assert len(stream_survey._keys(client)) == stream_survey.SCANS - 1
+    assert len(watch.keys) == stream_survey.SCANS - 1
     assert client.calls == 50 + stream_survey.SCANS - 1
 
 
@@ -93,7 +95,9 @@ def test_rates_are_of_the_time_between_two_looks(server: penstock.Server) -> Non
     for _ in range(10):
         server.client().xadd("orders", {"f": "v"})
     console = Console(file=StringIO(), width=100)
-    console.print(top.picture("redis://:secret@h", stream_survey.take(client), before, 2.0))
+    screen = Screen("redis://:secret@h")
+    screen.press("s")
+    console.print(screen.picture(stream_survey.take(client), before, 2.0, 24))
 
     printed = console.file.getvalue()  # type: ignore[attr-defined]  # it is a StringIO
     assert "5.0" in printed
