@@ -1,4 +1,4 @@
-"""XREADGROUP `>` in a group with KEY: new entries with a free value; the others wait."""
+"""XREADGROUP `>` in a group with KEY or EXPIRE: new entries with a free value, in time; others wait, or go aside."""
 
 from typing import Final
 
@@ -7,7 +7,7 @@ from penstock.commands.streams.reading.xread import Budget
 from penstock.engine.aof import group_effects
 from penstock.engine.aof.group_effects import Released
 from penstock.engine.context import Context
-from penstock.engine.policies import keys, settling
+from penstock.engine.policies import entry_fields, expiry, keys, settling
 from penstock.storage.policies.group_policy import GroupPolicy
 from penstock.storage.policies.key_order import KeyOrder
 from penstock.storage.streams import ids
@@ -22,15 +22,28 @@ def read_new(
     ctx: Context,
     target: ReadTarget,
     policy: GroupPolicy,
-    order: KeyOrder,
+    order: KeyOrder | None,
     consumer: Consumer,
     no_ack: bool,
     max_count: int,
     budget: Budget,
 ) -> list[bytes]:
-    """Hand out new entries with a free value; the group passes over the others, which wait. The entries' bytes."""
-    passed = next_entries(target, policy, order, no_ack, max_count, budget)
-    return _hand_out(ctx, target, order, consumer, no_ack, passed) if passed.all else []
+    """Hand out new entries with a free value; the group passes over the others, which wait. The entries' bytes.
+
+    Those that have expired move, expiry.MOST at most.
+    """
+    shown: list[bytes] = []
+    moves_left = expiry.MOST
+    while True:
+        passed = next_entries(target, policy, order, no_ack, max_count - len(shown), budget, ctx.now_ms, False)
+        if passed.all:
+            shown += _hand_out(ctx, target, policy, order, consumer, no_ack, passed)
+        if not passed.is_before_expired or not moves_left:
+            return shown
+        moved = expiry.pass_over(ctx, target.key, target.stream, target.group, policy, moves_left)
+        if not moved and not passed.all:
+            return shown  # the dead letters cannot take it
+        moves_left -= moved
 
 
 def read_together(
@@ -44,10 +57,10 @@ def read_together(
 ) -> list[list[bytes]]:
     """As `read_new` for several reads of `count` entries, while the budget lasts: what each gets that gets some."""
     wanted = budget.entries
-    passed = next_entries(target, policy, order, False, wanted, budget)
+    passed = next_entries(target, policy, order, False, wanted, budget, ctx.now_ms, False)
     if not passed.all:
         return []
-    shown = _hand_out(ctx, target, order, consumer, False, passed)
+    shown = _hand_out(ctx, target, policy, order, consumer, False, passed)
     shares = [shown[at : at + count] for at in range(0, len(shown), count)]
     # Each read that goes over entries counts as a change, also one that goes over nothing but waiting ones at the end.
     ends_waiting = len(shown) < wanted and len(shown) % count == 0 and passed.waiting[-1:] == passed.all[-1:]
@@ -56,11 +69,18 @@ def read_together(
 
 
 def _hand_out(
-    ctx: Context, target: ReadTarget, order: KeyOrder, consumer: Consumer, no_ack: bool, passed: "Passed"
+    ctx: Context,
+    target: ReadTarget,
+    policy: GroupPolicy,
+    order: KeyOrder | None,
+    consumer: Consumer,
+    no_ack: bool,
+    passed: "Passed",
 ) -> list[bytes]:
     group = target.group
-    for entry_id, value in passed.values:
-        order.add(entry_id, value)
+    if order is not None:
+        for entry_id, value in passed.values:
+            order.add(entry_id, value)
     shown = [segment.entry(start) for segment, start, _ in passed.taken]
     becomes_pending = bool(passed.taken) and not no_ack
     if becomes_pending:
@@ -72,10 +92,11 @@ def _hand_out(
         settling.delivered(ctx, target.key, target.stream, group, ctx.now_ms)
     released: list[Released] = []
     for segment, slot, _ in passed.waiting:
-        if group.pel.by_id.find(segment.id_at(slot)) is None:
+        if order is not None and group.pel.by_id.find(segment.id_at(slot)) is None:
             block, slot, _ = group.pel.force_released(segment, slot, 0)
             released.append((block, slot, block.counts[slot : slot + 1]))
             order.waiting.add(block.id_at(slot))
+            expiry.note_released(policy, block, slot)
     if released:
         group_effects.log_released(ctx, target.key, group, released)
     group_effects.log_position(ctx, target.key, target.stream, group)
@@ -88,12 +109,14 @@ def _hand_out(
 class Passed:
     """New entries that a read goes over, each as a run of one: those handed out, those that wait, and all.
 
-    `values`: ids and values that become pending, which the order of values does not have yet.
+    `values`: ids and values that become pending, which the order of values does not have yet. is_before_expired: the
+    next one has expired.
     """
 
-    __slots__ = ("all", "taken", "values", "waiting")
+    __slots__ = ("all", "is_before_expired", "taken", "values", "waiting")
 
     def __init__(self) -> None:
+        self.is_before_expired = False
         self.values: list[tuple[StreamId, bytes | None]] = []
         self.all: list[SegmentRun] = []
         self.taken: list[SegmentRun] = []
@@ -101,12 +124,23 @@ class Passed:
 
 
 def next_entries(
-    target: ReadTarget, policy: GroupPolicy, order: KeyOrder, no_ack: bool, max_count: int, budget: Budget
+    target: ReadTarget,
+    policy: GroupPolicy,
+    order: KeyOrder | None,
+    no_ack: bool,
+    max_count: int,
+    budget: Budget,
+    now_ms: int,
+    skips_expired: bool,
 ) -> Passed:
-    """Go over new entries until `max_count` may be handed out, or too many wait. Changes nothing but the budget."""
+    """Go over new entries until `max_count` may be handed out, or too many wait. Changes nothing but the budget.
+
+    skips_expired: go on behind one that has expired.
+    """
     passed = Passed()
-    field = policy.settings.key_field
-    assert field is not None, "there is an order of values"
+    settings = policy.settings
+    field = settings.key_field or b""
+    waiting = 0 if order is None else len(order.waiting)
     position: StreamId = target.group.last_id
     taken: set[bytes] = set()  # values of entries that this read goes over
     while True:
@@ -115,21 +149,27 @@ def next_entries(
             return passed
         for segment, start, stop in runs:
             for slot in range(start, stop):
-                if len(passed.taken) >= max_count or len(order.waiting) + len(passed.waiting) >= keys.MOST_WAITING:
+                if len(passed.taken) >= max_count or waiting + len(passed.waiting) >= keys.MOST_WAITING:
                     return passed
                 position = segment.id_at(slot)
                 run = (segment, slot, slot + 1)
-                value = keys.value_of(field, segment.entry(slot))
-                first = None if value is None else order.first(value)
+                entry = segment.entry(slot)
+                if settings.expires and entry_fields.expires_ms(settings, position, entry) <= now_ms:
+                    if skips_expired:
+                        continue
+                    passed.is_before_expired = True
+                    return passed
+                value = None if order is None else entry_fields.value_of(field, entry)
+                first = None if order is None or value is None else order.first(value)
                 waits = (first is not None and first < position) or value in taken
                 if waits:
                     passed.waiting.append(run)
-                elif budget.take(segment.entry(slot)):
+                elif budget.take(entry):
                     passed.taken.append(run)
                 else:
                     return passed
                 passed.all.append(run)
-                if position not in order.values and (waits or not no_ack):
+                if order is not None and position not in order.values and (waits or not no_ack):
                     passed.values.append((position, value))
                     if value is not None:
                         taken.add(value)

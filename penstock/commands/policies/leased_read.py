@@ -51,6 +51,8 @@ def read(
     answer = _with_first(ctx, target, policy, consumer, options, claims, parts, most, budget)
     if policy.settings.has_limits and parts:
         settling.handed_out(ctx, target.key, target.stream, group, policy, len(parts))
+    if policy.settings.expires:
+        settling.settle(ctx, target.key, target.stream)
     return answer
 
 
@@ -68,7 +70,7 @@ def _with_first(
     """Add first deliveries to `parts`, up to `max_count` entries in all: an array; b"" if it is empty."""
     again = len(parts)
     order = keys.order_of(target.stream, target.group, policy)
-    if order is not None:
+    if order is not None or policy.settings.expires:
         shown = keyed_read.read_new(ctx, target, policy, order, consumer, options.no_ack, max_count - again, budget)
         parts += [entries.with_delivery(entry, 0, 0) for entry in shown] if claims else shown
         return b"*%d\r\n" % len(parts) + b"".join(parts) if parts else b""
@@ -86,8 +88,7 @@ def read_again_together(
     assert policy is not None, "the caller looked"
     found = 0
     for block, slot in leases.ready_slots(target.stream, group, policy, leases.least_idle_ms(ctx, policy), ctx.now_ms):
-        is_dead = dead_letters.is_exhausted(policy, block.counts[slot])
-        if found >= most or is_dead or not block.segment.is_live(slot):
+        if found >= most or not block.segment.is_live(slot) or dead_letters.is_due(policy, (block, slot), ctx.now_ms):
             break
         found += 1
     whole = found // options.count * options.count
@@ -131,7 +132,7 @@ def next_again(
         if not block.segment.is_live(slot):
             again.deleted.append((block, slot))
             continue
-        if dead_letters.is_exhausted(policy, block.counts[slot]):
+        if dead_letters.is_due(policy, (block, slot), ctx.now_ms):
             again.dead.append((block, slot))
             continue
         if block.owners[slot] == RELEASED:
@@ -161,7 +162,7 @@ def _deliver_again(
     max_count: int,
     budget: Budget,
 ) -> list[bytes]:
-    """Deliver what `next_again` finds: the entries. Exhausted ones move to the dead letters."""
+    """Deliver what `next_again` finds: the entries. Those that are due move to the dead letters."""
     group = target.group
     again = next_again(ctx, target, policy, claim_ms, max_count, budget)
     delivered_before = sum(block.counts[slot] > 0 for block, slot in again.taken)

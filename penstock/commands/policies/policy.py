@@ -1,7 +1,9 @@
 """PENSTOCK.POLICY: sets what the server is to do with a stream's entries by itself.
 
-Tests: transcripts policies_leases, policies_retention, policies_dead_letters, policies_key, policies_limits; law
-policies/test_policy_laws, policies/test_access_laws; model policies/test_beside_naive_queue.
+Tests: transcripts policies_leases, policies_retention, policies_dead_letters, policies_key, policies_limits,
+policies_expire; law
+policies/test_policy_laws, policies/test_access_laws; model policies/test_beside_naive_queue,
+policies/test_beside_naive_scheduler.
 """
 
 from typing import Final
@@ -52,7 +54,7 @@ RATED: Final = b"RATED"  # the log's word: it stands alone, behind the group
     "[ACKWAIT milliseconds] [BACKOFF (min:integer max:integer)] [JITTER percent:integer] "
     "[MAXDELIVER count] [DEADLETTER deadletter-key:key] [REAP milliseconds] [KEY field] "
     "[PAUSE <until|FOREVER>] [RATE (count:integer milliseconds:integer)] [INFLIGHT count] "
-    "[ONDISCONNECT <RELEASE>] [RESET]",
+    "[EXPIRE milliseconds] [EXPIREAT field] [ONDISCONNECT <RELEASE>] [RESET]",
     group="stream",
     since=PENSTOCK_VERSION,
     flags="write",
@@ -152,6 +154,7 @@ def _change_group(ctx: Context, key: bytes, stream: Stream, args: list[bytes], l
         ctx.signal(key)
     if settings.key_field != policy.settings.key_field:
         policy.keys = None  # what waited is judged anew
+    policy.expiring = None
     if not settings.gives_back:
         policy.readers.clear()
     policy.settings = settings

@@ -62,13 +62,13 @@ def of_group(ctx: Context, stream: Stream, group: Group) -> list[tuple[bytes, by
         (b"reaped", reply.integer(policy.reaped)),
         (b"blocked", _text(ctx, policy.blocked or None)),
     ]
-    if settings.has_limits or settings.gives_back:
-        shown += _of_limits(ctx, group, policy)
+    if settings.shows_more:
+        shown += _of_second_part(ctx, group, policy)
     return [(NAME, reply.fields(shown, ctx.resp3))]
 
 
-def _of_limits(ctx: Context, group: Group, policy: GroupPolicy) -> list[tuple[bytes, bytes]]:
-    """What is shown of a group with limits, or one that connections give back to, too."""
+def _of_second_part(ctx: Context, group: Group, policy: GroupPolicy) -> list[tuple[bytes, bytes]]:
+    """What is shown of a group too, if any of it is set."""
     settings = policy.settings
     limits.most_now(policy, ctx.now_ms)  # forgets what is not within the window any more
     is_endless = settings.paused_until_ms == FOREVER
@@ -80,6 +80,9 @@ def _of_limits(ctx: Context, group: Group, policy: GroupPolicy) -> list[tuple[by
         (b"rated", reply.integer(policy.window.count)),
         (b"inflight", _number(ctx, settings.in_flight)),
         (b"owned", reply.integer(limits.owned_count(group))),
+        (b"expire", _number(ctx, settings.expire_ms)),
+        (b"expireat", _text(ctx, settings.expire_field)),
+        (b"expired", reply.integer(policy.expired)),
         (b"ondisconnect", _text(ctx, b"release" if settings.gives_back else None)),
         (b"released", reply.integer(policy.released)),
     ]
@@ -104,6 +107,7 @@ def counters(ctx: Context) -> dict[str, int]:
         "penstock_held": held,
         "penstock_redriven": counted.redriven,
         "penstock_released": counted.released,
+        "penstock_expired": counted.expired,
     }
 
 

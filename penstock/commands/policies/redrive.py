@@ -13,7 +13,7 @@ from penstock.engine.aof import group_effects
 from penstock.engine.aof.group_effects import MOST_IDS, Released
 from penstock.engine.context import Context
 from penstock.engine.matching.globs import matches
-from penstock.engine.policies import dead_letters, keys, leases, settling, targets
+from penstock.engine.policies import dead_letters, entry_fields, keys, leases, settling, targets
 from penstock.engine.table.command_table import command
 from penstock.engine.table.option_table import OptionTable
 from penstock.engine.versions import PENSTOCK_VERSION
@@ -125,9 +125,12 @@ def _give_back(ctx: Context, stream: Stream, added: list[bytes], released: dict[
     if group is None or found is None or entry_id > group.last_id or group.pel.by_id.find(entry_id) is not None:
         return False
     policy = leases.kept_policy(ctx, group)
+    entry = found[0].entry(found[1])
+    if policy is not None and entry_fields.expires_ms(policy.settings, entry_id, entry) <= ctx.now_ms:
+        return False
     order = None if policy is None else keys.order_of(stream, group, policy)
     if policy is not None and order is not None:
-        value = keys.value_of(policy.settings.key_field or b"", found[0].entry(found[1]))
+        value = entry_fields.value_of(policy.settings.key_field or b"", entry)
         if value is not None and order.first(value) is not None:
             return False
         order.add(entry_id, value)

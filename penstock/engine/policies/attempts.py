@@ -15,7 +15,7 @@ from penstock.storage.streams.stream import Stream
 class Attempts:
     """The policy of one group, for one request."""
 
-    __slots__ = ("_ctx", "_group", "_key", "_most", "_policy", "_room", "_stream", "can_bury")
+    __slots__ = ("_ctx", "_group", "_key", "_most", "_policy", "_room", "_stream", "can_bury", "counts_attempts")
 
     def __init__(self, ctx: Context, key: bytes, stream: Stream, group: Group, policy: GroupPolicy) -> None:
         self._ctx = ctx
@@ -25,7 +25,8 @@ class Attempts:
         self._policy = policy
         self._most = limits.most_now(policy, ctx.now_ms)
         self._room = limits.room(group, policy)
-        self.can_bury = policy.settings.dead_letter is not None
+        self.can_bury = policy.settings.dead_letter is not None or policy.settings.expires
+        self.counts_attempts = True  # else what is exhausted stays: nothing is delivered, or the count is set
 
     def may_hand_out(self, found: PendingSlot) -> bool:
         """Whether limits let one more pending entry be handed out; then the caller hands it out. O(1)."""
@@ -48,7 +49,10 @@ class Attempts:
 
     def is_over(self, found: PendingSlot, count: int) -> bool:
         """Whether an entry that is there must not be delivered again, with this delivery count."""
-        return found[0].segment.is_live(found[1]) and dead_letters.is_exhausted(self._policy, count)
+        if not found[0].segment.is_live(found[1]):
+            return False
+        is_exhausted = self.counts_attempts and dead_letters.is_exhausted(self._policy, count)
+        return is_exhausted or dead_letters.is_expired(self._policy, found, self._ctx.now_ms)
 
     def bury(self, found: PendingSlot, count: int) -> bool:
         """Move an entry that is over to the dead letters, if they can take it; whether it moved."""

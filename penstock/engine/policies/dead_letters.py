@@ -1,13 +1,14 @@
 """Dead letters: what may not be delivered again moves to another stream, whole, with why.
 
-An entry is *exhausted* once its delivery count has reached MAXDELIVER, or was saturated by XNACK FATAL. It moves when
-an attempt ends, or instead of being handed out again. A move is an XADD and an XACK in one unit.
+An entry is *exhausted* once its delivery count has reached MAXDELIVER, or was saturated by XNACK FATAL; it is *expired*
+from the moment on that EXPIRE or EXPIREAT says (expiry.py). It moves when an attempt ends, or instead of being handed
+out again. A move is an XADD and an XACK in one unit. Without DEADLETTER, what has expired is acknowledged only.
 """
 
 from typing import Final
 
 from penstock.engine.context import Context
-from penstock.engine.policies import policy_notes, retention, targets
+from penstock.engine.policies import entry_fields, policy_notes, retention, targets
 from penstock.protocol import entries
 from penstock.storage.policies.group_policy import GroupPolicy
 from penstock.storage.policies.stream_policies import NONE
@@ -18,6 +19,7 @@ from penstock.storage.streams.stream import Stream
 
 ADDED: Final = (b"_stream", b"_group", b"_id", b"_deliveries", b"_consumer", b"_reason")
 """The fields behind an entry's own in a dead letter; the pipeline's jobs read them."""
+EXPIRED: Final = b"expired"  # a reason
 
 
 def is_exhausted(policy: GroupPolicy, count: int) -> bool:
@@ -28,51 +30,75 @@ def is_exhausted(policy: GroupPolicy, count: int) -> bool:
     return count >= MAX_COUNT or (settings.max_deliver != NONE and count >= settings.max_deliver)
 
 
-def is_due(policy: GroupPolicy, found: PendingSlot) -> bool:
-    """Whether a pending entry is there and exhausted."""
+def is_expired(policy: GroupPolicy, found: PendingSlot, now_ms: int) -> bool:
+    """Whether a live pending entry has expired."""
+    if not policy.settings.expires:
+        return False
     block, slot = found
-    return block.segment.is_live(slot) and is_exhausted(policy, block.counts[slot])
+    return entry_fields.expires_ms(policy.settings, block.id_at(slot), block.segment.entry(slot)) <= now_ms
+
+
+def is_due(policy: GroupPolicy, found: PendingSlot, now_ms: int) -> bool:
+    """Whether a pending entry is there, and must not be delivered again."""
+    block, slot = found
+    return block.segment.is_live(slot) and (
+        is_exhausted(policy, block.counts[slot]) or is_expired(policy, found, now_ms)
+    )
 
 
 def bury(
     ctx: Context, key: bytes, stream: Stream, group: Group, policy: GroupPolicy, found: PendingSlot, count: int
 ) -> bool:
-    """Move a live pending entry to the dead letters, if they can take it; returns whether they could.
+    """Move a live pending entry that is due to the dead letters, if they can take it; returns whether they could.
 
-    count: with which it is exhausted, MAX_COUNT for FATAL; then the entry's own count says how often it was delivered.
+    count: MAX_COUNT for FATAL; then the entry's own count says how often it was delivered.
     """
-    target = policy.settings.dead_letter
-    assert target is not None, "an entry is exhausted only if there are dead letters"
-    problem = targets.problem_with(ctx, key, target)
-    if problem:
-        policy.blocked = problem
-        policy_notes.stuck(ctx, key, group.name, problem)
-        return False
-    policy.blocked = b""
     block, slot = found
     entry_id = block.id_at(slot)
     deliveries = block.counts[slot] if count == MAX_COUNT else count
     reason = b"fatal" if count == MAX_COUNT else b"delivered %d times" % count
-    added = (key, group.name, ids.text(entry_id), b"%d" % deliveries, group.pel.owner_name(found), reason)
-    fields = entries.fields_of(block.segment.entry(slot))
-    for name, word in zip(ADDED, added, strict=True):
-        fields += (name, word)
-    targets.append(ctx, target, fields)
+    if not is_exhausted(policy, count):
+        reason = EXPIRED
+    added = [key, group.name, ids.text(entry_id), b"%d" % deliveries, group.pel.owner_name(found), reason]
+    if not put_aside(ctx, group, policy, block.segment.entry(slot), added):
+        return False
     group.pel.forget(block, slot)
     ctx.log(b"XACK", key, group.name, ids.text(entry_id))
     ctx.dirty += 1
+    if stream.policies is not None:
+        retention.note_done(stream, stream.policies, [entry_id])
+    return True
+
+
+def put_aside(ctx: Context, group: Group, policy: GroupPolicy, entry: bytes, added: list[bytes]) -> bool:
+    """Append a dead letter, if it can be; `added` in the order of ADDED. Without DEADLETTER count what has expired.
+
+    Returns False if the entry must stay where it is.
+    """
+    target, key = policy.settings.dead_letter, added[0]
+    if target is None:
+        policy.expired += 1
+        ctx.policies.expired += 1
+        policy_notes.expired(ctx, key, group.name)
+        return True
+    policy.blocked = targets.problem_with(ctx, key, target)
+    if policy.blocked:
+        policy_notes.stuck(ctx, key, group.name, policy.blocked)
+        return False
+    fields = entries.fields_of(entry)
+    for name, word in zip(ADDED, added, strict=True):
+        fields += (name, word)
+    targets.append(ctx, target, fields)
     policy.dead_lettered += 1
     ctx.policies.dead_lettered += 1
     policy_notes.moved(ctx, key, group.name, target)
-    if stream.policies is not None:
-        retention.note_done(stream, stream.policies, [entry_id])
     return True
 
 
 def bury_all(
     ctx: Context, key: bytes, stream: Stream, group: Group, policy: GroupPolicy, slots: list[PendingSlot]
 ) -> None:
-    """`bury` for exhausted entries, each with its own count."""
+    """`bury` for entries that are due, each with its own count."""
     for block, slot in slots:
         bury(ctx, key, stream, group, policy, (block, slot), block.counts[slot])
 

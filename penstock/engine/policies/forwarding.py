@@ -6,13 +6,12 @@ in the order of (due, id), as one unit: XADDs to the target, XDEL here.
 
 from typing import Final
 
-from penstock.engine import arguments
 from penstock.engine.context import Context
-from penstock.engine.policies import dead_letters, policy_notes, targets
+from penstock.engine.policies import dead_letters, entry_fields, policy_notes, targets
 from penstock.engine.policies.tick_budget import TickBudget
 from penstock.protocol import entries
 from penstock.storage.deadlines import NEVER
-from penstock.storage.policies.stream_policies import AT_ONCE, NONE, StreamPolicies
+from penstock.storage.policies.stream_policies import AT_ONCE, StreamPolicies
 from penstock.storage.streams import ids
 from penstock.storage.streams.ids import StreamId
 from penstock.storage.streams.segment import count_of
@@ -85,15 +84,5 @@ def next_ms(stream: Stream, policies: StreamPolicies) -> int:
 
 def _due_ms(policies: StreamPolicies, entry_id: StreamId, entry: bytes) -> int:
     settings = policies.settings
-    id_ms = entry_id >> 64
-    if settings.at_field is not None:
-        fields = entries.fields_of(entry)
-        for at in range(0, len(fields), 2):
-            if fields[at] == settings.at_field:
-                word = fields[at + 1]
-                if arguments.is_integer(word):
-                    return int(word)
-                if word.startswith(b"+") and arguments.is_integer(word[1:]) and word[1:2] != b"-":
-                    return id_ms + int(word[1:])
-                break
-    return id_ms + (0 if settings.after_ms == NONE else settings.after_ms)
+    said_ms = None if settings.at_field is None else entry_fields.moment_in(settings.at_field, entry_id, entry)
+    return (entry_id >> 64) + max(settings.after_ms, 0) if said_ms is None else said_ms

@@ -7,7 +7,7 @@ they become pending without an owner, with a delivery count of 0, and wait until
 from typing import Final
 
 from penstock.engine.context import Context
-from penstock.protocol import entries
+from penstock.engine.policies.entry_fields import value_of
 from penstock.storage.policies.group_policy import GroupPolicy
 from penstock.storage.policies.key_order import KeyOrder
 from penstock.storage.streams.ids import StreamId
@@ -34,15 +34,6 @@ def order_of(stream: Stream, group: Group, policy: GroupPolicy) -> KeyOrder | No
             if entry_id not in order.values:
                 order.add(entry_id, value_of(field, block.segment.entry(slot)) if block.segment.is_live(slot) else None)
     return order
-
-
-def value_of(field: bytes, entry: bytes) -> bytes | None:
-    """The value of a field in an entry, the first of that name; None if there is none."""
-    fields = entries.fields_of(entry)
-    for at in range(0, len(fields), 2):
-        if fields[at] == field:
-            return fields[at + 1]
-    return None
 
 
 def forget_deleted(stream: Stream, entry_ids: list[StreamId]) -> None:

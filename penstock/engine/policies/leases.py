@@ -11,7 +11,7 @@ from typing import Final
 from penstock.engine.aof import group_effects
 from penstock.engine.aof.group_effects import Released
 from penstock.engine.context import Context
-from penstock.engine.policies import dead_letters, keys, limits, policy_lines, policy_notes, targets
+from penstock.engine.policies import dead_letters, expiry, keys, limits, policy_lines, policy_notes, targets
 from penstock.engine.policies.tick_budget import TickBudget
 from penstock.storage.deadlines import NEVER
 from penstock.storage.policies.group_policy import BEFORE_ALL, GroupPolicy
@@ -134,6 +134,7 @@ def _note_unknown(stream: Stream, group: Group, policy: GroupPolicy) -> KeyOrder
                 order.waiting.add(entry_id)
             else:
                 policy.release(entry_id, 0)
+            expiry.note_released(policy, block, slot)
     return order
 
 
@@ -170,6 +171,7 @@ def hold(ctx: Context, key: bytes, group: Group, policy: GroupPolicy, released: 
             ready_ms = ctx.now_ms + backoff_ms(ctx, policy, count) if until_ms == NONE else max(until_ms, ctx.now_ms)
             entry_id = block.id_at(first + offset)
             policy.release(entry_id, ready_ms)
+            expiry.note_released(policy, block, first + offset)
             if ready_ms <= ctx.now_ms:
                 continue
             first_ms = min(first_ms, ready_ms)
@@ -186,7 +188,7 @@ def hold(ctx: Context, key: bytes, group: Group, policy: GroupPolicy, released: 
 def take_back(
     ctx: Context, key: bytes, stream: Stream, group: Group, policy: GroupPolicy | None, consumer: Consumer
 ) -> list[Released]:
-    """Release the live entries of a consumer, as by XNACK FAIL; exhausted ones move to the dead letters.
+    """Release the live entries of a consumer, as by XNACK FAIL; those that are due move to the dead letters.
 
     Returns what was released, for `hold`. policy: None if the group has none that is applied now.
     """
@@ -198,7 +200,7 @@ def take_back(
                 continue
             if (
                 policy is None
-                or not dead_letters.is_exhausted(policy, count)
+                or not dead_letters.is_due(policy, (block, slot), ctx.now_ms)
                 or not dead_letters.bury(ctx, key, stream, group, policy, (block, slot), count)
             ):
                 group.pel.release((block, slot, slot + 1), KEEP_COUNT)
@@ -215,7 +217,7 @@ def take_back(
 def examine(ctx: Context, key: bytes, stream: Stream, group: Group, policy: GroupPolicy, budget: TickBudget) -> None:
     """Look at the leases and holds that ended since the last time: readers may get what is ready.
 
-    When its lease ends, an exhausted entry moves to the dead letters, and a deleted pending entry is dropped. O(1)
+    When its lease ends, an entry that is due moves to the dead letters, and a deleted pending entry is dropped. O(1)
     amortized for each entry, as many as the tick's budget has; what could not move is looked at again when it can.
     """
     _note_unknown(stream, group, policy)
@@ -240,18 +242,18 @@ def _examine_some(
     """Look at the next leases that ended; whether there may be more of them.
 
     The walk goes on behind the last entry that stayed, also in the middle of a millisecond. While dead letters cannot
-    move, exhausted entries stay, too: `_try_again` has all looked at again.
+    move, entries that are due stay, too: `_try_again` has all looked at again.
     """
     ended_ms = ctx.now_ms - policy.settings.ack_wait_ms
     deleted: list[PendingSlot] = []
-    exhausted: list[PendingSlot] = []
+    due: list[PendingSlot] = []
     looks, stays = 0, False
     for time_ms, rank, _, block, slot in lease_walk.owned_after(
         group.pel.order, _last_cell(group, policy), policy.examined_id
     ):
         if time_ms > ended_ms:
             break
-        if looks >= LOOKS_AT_ONCE or len(deleted) + len(exhausted) >= MOVES_AT_ONCE:
+        if looks >= LOOKS_AT_ONCE or len(deleted) + len(due) >= MOVES_AT_ONCE:
             ended_ms = time_ms - 1
             break
         looks += 1
@@ -259,18 +261,18 @@ def _examine_some(
             policy.examined_id = block.id_at(slot) + 1
         if not block.segment.is_live(slot):
             deleted.append((block, slot))
-        elif dead_letters.is_exhausted(policy, block.counts[slot]) and not policy.blocked:
-            exhausted.append((block, slot))
+        elif not policy.blocked and dead_letters.is_due(policy, (block, slot), ctx.now_ms):
+            due.append((block, slot))
         else:
             policy.last_examined, policy.last_examined_ms = block.id_at(slot), time_ms
             stays = True
     policy.examined_ms = max(policy.examined_ms, ended_ms)
     budget.looks -= looks
-    budget.moves -= len(deleted) + len(exhausted)
+    budget.moves -= len(deleted) + len(due)
     if stays:
         ctx.signal(key)
     drop_deleted(ctx, key, group, deleted)
-    dead_letters.bury_all(ctx, key, stream, group, policy, exhausted)
+    dead_letters.bury_all(ctx, key, stream, group, policy, due)
     return ended_ms < ctx.now_ms - policy.settings.ack_wait_ms
 
 
@@ -294,7 +296,7 @@ def _try_again(ctx: Context, key: bytes, stream: Stream, group: Group, policy: G
         policy_notes.stuck(ctx, key, group.name, policy.blocked)
         return
     policy.examine_anew()
-    dead = [found for found in group.pel.order.in_nack_zone() if dead_letters.is_due(policy, found)]
+    dead = [found for found in group.pel.order.in_nack_zone() if dead_letters.is_due(policy, found, ctx.now_ms)]
     most = max(budget.moves, 0)
     dead_letters.bury_all(ctx, key, stream, group, policy, dead[:most])
     budget.moves -= min(len(dead), most)

@@ -6,7 +6,7 @@ from typing import Final
 from penstock.engine.context import Context
 from penstock.protocol import private_lines, reply
 from penstock.storage.keyspace import Keyspace
-from penstock.storage.policies.group_policy import FOREVER, GroupPolicy, GroupSettings
+from penstock.storage.policies.group_policy import EXPIRE, EXPIRE_AT, FOREVER, GroupPolicy, GroupSettings
 from penstock.storage.policies.stream_policies import NONE, StreamPolicies, StreamSettings
 from penstock.storage.streams import ids
 from penstock.storage.streams.ids import StreamId
@@ -145,6 +145,10 @@ def group_words(settings: GroupSettings) -> list[bytes]:
         words += (b"RATE", b"%d" % settings.rate, b"%d" % settings.rate_ms)
     if settings.in_flight != NONE:
         words += (b"INFLIGHT", b"%d" % settings.in_flight)
+    if settings.expire_ms != NONE:
+        words += (EXPIRE, b"%d" % settings.expire_ms)
+    if settings.expire_field is not None:
+        words += (EXPIRE_AT, settings.expire_field)
     if settings.gives_back:
         words += (b"ONDISCONNECT", b"RELEASE")
     return words

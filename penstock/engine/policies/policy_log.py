@@ -16,6 +16,7 @@ MOVED: Final = 1
 STUCK: Final = 2
 REAPED: Final = 3
 RELEASED: Final = 4
+EXPIRED: Final = 5
 
 
 class Note:
@@ -70,7 +71,7 @@ class PolicyLog:
             elif not note.count:
                 del self._notes[(subject, kind)]
             elif self.report is not None:
-                self.report(WARNING if kind in (STUCK, RELEASED) else NOTICE, _line(subject, kind, note))
+                self.report(WARNING if kind in (STUCK, RELEASED, EXPIRED) else NOTICE, _line(subject, kind, note))
                 note.count, note.names, note.reported_ms = 0, [], now_ms
                 self.due_ms = min(self.due_ms, now_ms + EVERY_MS)
 
@@ -80,6 +81,8 @@ def _line(subject: str, kind: int, note: Note) -> str:
         return f"policy of {subject}: {note.words}"
     if kind == MOVED:
         return f"{subject}: {note.count} {'entry' if note.count == 1 else 'entries'} moved to {note.words}"
+    if kind == EXPIRED:
+        return f"{subject}: {'1 entry' if note.count == 1 else f'{note.count} entries'} expired and were dropped"
     if kind == STUCK:
         return f"{subject}: nothing moves: {note.words}"
     if kind == RELEASED:

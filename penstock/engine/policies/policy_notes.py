@@ -2,7 +2,7 @@
 
 from penstock.engine.context import Context
 from penstock.engine.policies import policy_lines
-from penstock.engine.policies.policy_log import MOVED, REAPED, RELEASED, SET, STUCK, shown
+from penstock.engine.policies.policy_log import EXPIRED, MOVED, REAPED, RELEASED, SET, STUCK, shown
 from penstock.engine.server_state import ServerState
 from penstock.storage.policies.group_policy import FOREVER, GroupSettings
 from penstock.storage.policies.stream_policies import NONE, StreamPolicies
@@ -38,6 +38,11 @@ def _set(ctx: Context, key: bytes, group: bytes | None, words: list[bytes]) -> N
 def moved(ctx: Context, key: bytes, group: bytes, target: bytes) -> None:
     """An entry became a dead letter."""
     ctx.policies.log.note(_subject(ctx, key, group), MOVED, 1, shown(target), [])
+
+
+def expired(ctx: Context, key: bytes, group: bytes) -> None:
+    """An entry expired, and there are no dead letters."""
+    ctx.policies.log.note(_subject(ctx, key, group), EXPIRED, 1, "", [])
 
 
 def stuck(ctx: Context, key: bytes, group: bytes | None, problem: bytes) -> None:

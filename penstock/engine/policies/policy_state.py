@@ -24,6 +24,7 @@ class PolicyState:
         "_conditions",
         "dead_lettered",
         "ended",
+        "expired",
         "forwarded",
         "kept",
         "log",
@@ -50,6 +51,7 @@ class PolicyState:
         self.dead_lettered = 0
         self.redriven = 0
         self.released = 0
+        self.expired = 0
         self.ended: deque[tuple[int, ReaderPlace]] = deque()
         self.forwarded = 0
 

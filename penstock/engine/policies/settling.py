@@ -6,7 +6,7 @@ Handlers call these functions for streams that have policies. While the log is r
 
 from penstock.engine.aof.group_effects import Released
 from penstock.engine.context import Context
-from penstock.engine.policies import forwarding, keys, leases, limits, policy_lines, reaping, retention
+from penstock.engine.policies import expiry, forwarding, keys, leases, limits, policy_lines, reaping, retention
 from penstock.engine.policies.tick_budget import TickBudget
 from penstock.storage.deadlines import NEVER
 from penstock.storage.policies.group_policy import GroupPolicy
@@ -42,14 +42,21 @@ def settle(ctx: Context, key: bytes, stream: Stream, most_trimmed: int = retenti
     if policies is None or not leases.are_kept(ctx):
         return
     retention.run(ctx, key, stream, policies, most_trimmed)
+    has_moved = False
     for group in stream.groups.values():
         policy = group.policy
         if policy is None:
             continue
+        if policy.settings.expires:
+            has_moved = expiry.run(ctx, key, stream, group, policy, expiry.MOST) > 0 or has_moved
+            expires_ms = expiry.next_ms(ctx, stream, group, policy)
+            policies.groups_due_ms = min(policies.groups_due_ms, expires_ms)
         if policy.keys is not None:
             keys.settle(ctx, key, stream, group, policy, policy.keys)
         if policy.is_short or policy.is_stopped:
             limits.settle(ctx, key, group, policy)
+    if has_moved:
+        retention.run(ctx, key, stream, policies, most_trimmed)
     forwarding.note_new(stream, policies)
     note_due(ctx, key, stream)
 
@@ -85,8 +92,9 @@ def _look_at_groups(ctx: Context, key: bytes, stream: Stream, policies: StreamPo
         if policy is None:
             continue
         leases.examine(ctx, key, stream, group, policy, budget)
+        budget.moves -= expiry.run(ctx, key, stream, group, policy, max(budget.moves, 0))
         due_ms = min(due_ms, reaping.reap(ctx, key, group, policy), leases.next_ms(ctx, stream, group, policy))
-        due_ms = min(due_ms, limits.examine(ctx, key, group, policy))
+        due_ms = min(due_ms, limits.examine(ctx, key, group, policy), expiry.next_ms(ctx, stream, group, policy))
         if not policy.settings.is_set and not policy.held_count(ctx.now_ms):
             group.set_policy(None)
         ctx.effects.end_unit()
@@ -174,7 +182,7 @@ def released(
     if until_ms == NONE and not is_failure:
         until_ms = ctx.now_ms
     first_ms = leases.hold(ctx, key, group, policy, entries, until_ms)
-    wake(ctx, key, stream, AT_ONCE if is_replay else first_ms)
+    wake(ctx, key, stream, AT_ONCE if is_replay else min(first_ms, expiry.next_ms(ctx, stream, group, policy)))
 
 
 # -- entries that a group needs no more -------------------------------------------------------------------------------

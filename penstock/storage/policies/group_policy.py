@@ -4,6 +4,7 @@ from typing import Final
 
 from sortedcontainers import SortedList
 
+from penstock.storage.policies.entry_moments import EntryMoments
 from penstock.storage.policies.key_order import KeyOrder
 from penstock.storage.policies.rate_window import RateWindow
 from penstock.storage.policies.stream_policies import NONE
@@ -13,6 +14,8 @@ from penstock.storage.streams.pending.pending_block import RELEASED, PendingBloc
 BEFORE_ALL: Final = -1  # before every delivery time
 LAST_SERIAL: Final = 2**63  # above every serial
 FOREVER: Final = 2**63 - 1  # the end of a pause that has none
+EXPIRE: Final = b"EXPIRE"  # options, no commands
+EXPIRE_AT: Final = b"EXPIREAT"
 
 
 class GroupSettings:
@@ -20,7 +23,8 @@ class GroupSettings:
 
     paused_until_ms: nothing is handed out before. rate: so many entries at most are handed out in any span of rate_ms.
     in_flight: so many pending entries at most have an owner. gives_back: what a consumer holds goes back when the
-    connection ends on which it was read as last.
+    connection ends on which it was read as last. expire_ms: entries are worthless so long after their ids, or, where
+    they have expire_field, from the moment on that it says.
     """
 
     __slots__ = (
@@ -28,6 +32,8 @@ class GroupSettings:
         "backoff_max_ms",
         "backoff_min_ms",
         "dead_letter",
+        "expire_field",
+        "expire_ms",
         "gives_back",
         "in_flight",
         "jitter_percent",
@@ -53,6 +59,8 @@ class GroupSettings:
         self.rate_ms = NONE
         self.in_flight = NONE
         self.gives_back = False
+        self.expire_ms = NONE
+        self.expire_field: bytes | None = None
 
     def copy(self) -> "GroupSettings":
         twin = GroupSettings()
@@ -64,7 +72,13 @@ class GroupSettings:
         twin.paused_until_ms, twin.in_flight = self.paused_until_ms, self.in_flight
         twin.rate, twin.rate_ms = self.rate, self.rate_ms
         twin.gives_back = self.gives_back
+        twin.expire_ms, twin.expire_field = self.expire_ms, self.expire_field
         return twin
+
+    @property
+    def expires(self) -> bool:
+        """Whether entries may become worthless."""
+        return self.expire_ms != NONE or self.expire_field is not None
 
     @property
     def has_limits(self) -> bool:
@@ -72,9 +86,14 @@ class GroupSettings:
         return max(self.paused_until_ms, self.rate, self.in_flight) != NONE
 
     @property
+    def shows_more(self) -> bool:
+        """Whether something is set of which XINFO has fields only then: limits, ONDISCONNECT, EXPIRE."""
+        return self.has_limits or self.gives_back or self.expires
+
+    @property
     def is_set(self) -> bool:
         """Whether anything is set."""
-        if self.dead_letter is not None or self.key_field is not None or self.has_limits or self.gives_back:
+        if self.dead_letter is not None or self.key_field is not None or self.shows_more:
             return True
         return max(self.ack_wait_ms, self.backoff_min_ms, self.jitter_percent, self.reap_ms) != NONE
 
@@ -98,6 +117,9 @@ class GroupPolicy:
     readers: with gives_back, the id of the session that read as each consumer last. released: entries that connections
     gave back when they ended.
 
+    expiring: with `expires`, when each known released entry is worthless. None until it is first needed. expired:
+    entries that were worthless, and were dropped.
+
     n is the number of released entries. `redelivered`, `dead_lettered` and `reaped` count
     since the start. blocked: why dead letters cannot move, empty if they can.
     """
@@ -108,6 +130,8 @@ class GroupPolicy:
         "examined_holds_ms",
         "examined_id",
         "examined_ms",
+        "expired",
+        "expiring",
         "is_behind",
         "is_short",
         "is_stopped",
@@ -145,16 +169,24 @@ class GroupPolicy:
         self.reaped = 0
         self.readers: dict[bytes, int] = {}
         self.released = 0
+        self.expiring: EntryMoments | None = None
+        self.expired = 0
 
     def release(self, entry_id: StreamId, ready_ms: int) -> None:
         """An entry was released, and is ready from a moment on. O(log n)."""
-        self.leave(entry_id)
+        self._drop_moment(entry_id)
         self.serial += 1
         self.ready[entry_id] = (ready_ms, self.serial)
         self.order.add((ready_ms, self.serial, entry_id))
 
     def leave(self, entry_id: StreamId) -> None:
         """An entry is not released any more. O(log n)."""
+        if self.expiring is not None:
+            self.expiring.drop(entry_id)
+        self._drop_moment(entry_id)
+
+    def _drop_moment(self, entry_id: StreamId) -> None:
+        """An entry is not ready, and does not wait."""
         if self.keys is not None:
             self.keys.waiting.discard(entry_id)
         moment = self.ready.pop(entry_id, None)
@@ -213,12 +245,16 @@ class GroupPolicy:
     def memory_usage(self) -> int:
         """An estimate in bytes. O(1)."""
         keys = 0 if self.keys is None else self.keys.memory_usage()
-        return 1000 + 350 * len(self.ready) + 100 * len(self.window.pairs) + keys
+        expiring = 0 if self.expiring is None else len(self.expiring.times)
+        return 1000 + 350 * len(self.ready) + 100 * len(self.window.pairs) + 250 * expiring + keys
 
     def check(self) -> None:
         """Assert the invariants."""
         assert list(self.order) == sorted((*moment, entry_id) for entry_id, moment in self.ready.items())
         self.window.check()
+        if self.expiring is not None:
+            self.expiring.check()
+            assert all(self.is_known(entry_id) for entry_id in self.expiring.times)
         if self.keys is not None:
             self.keys.check()
             assert not self.keys.waiting & self.ready.keys()

@@ -95,9 +95,11 @@ def nack(ctx: Context, args: list[bytes], may_delay: bool) -> bytes:
     by_id = group.pel.by_id
     released: list[Released] = []
     buried: set[StreamId] = set()
-    attempts = None if mode == b"SILENT" else attempts_of(ctx, key, stream, group)
-    if attempts is not None and not attempts.can_bury:
-        attempts = None
+    attempts = attempts_of(ctx, key, stream, group)
+    if attempts is not None:
+        attempts.counts_attempts = mode != b"SILENT"
+        if not attempts.can_bury:
+            attempts = None
     count = at = 0
     while at < len(wanted):
         run = by_id.pending_run(wanted, at)
@@ -148,7 +150,7 @@ def nack(ctx: Context, args: list[bytes], may_delay: bool) -> bytes:
 def _bury(attempts: Attempts, run: PendingRun, count_change: int) -> bool:
     """Move the entry of a run of one to the dead letters, if this failure was its last; whether it moved."""
     block, slot, _ = run
-    count = block.counts[slot] if count_change == KEEP_COUNT else count_change
+    count = block.next_count(slot, count_change)
     return attempts.is_over((block, slot), count) and attempts.bury((block, slot), count)
 
 

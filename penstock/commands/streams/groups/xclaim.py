@@ -150,8 +150,10 @@ def xclaim(ctx: Context, args: list[bytes]) -> bytes:
         ctx.dirty += 1
     consumer = _consumer(ctx, key, group, args[3])
     attempts = attempts_of(ctx, key, stream, group)
-    if attempts is not None and (not attempts.can_bury or options.retry_count >= 0 or options.just_ids):
-        attempts = None  # nothing is over, or the claim is no delivery
+    if attempts is not None:
+        attempts.counts_attempts = options.retry_count < 0
+        if not attempts.can_bury or options.just_ids:
+            attempts = None  # nothing is over, or the claim is no delivery
     claimed = _claim_ids(ctx, key, stream, group, consumer, options, wanted, attempts)
     if claimed:
         _note_claimed(ctx, key, group, consumer, claimed)
@@ -293,6 +295,8 @@ def xautoclaim(ctx: Context, args: list[bytes]) -> bytes:
     cursor = ids.ZERO
     left, scans_left = max_count, max_count * SCANNED_PER_COUNT
     attempts = attempts_of(ctx, key, value, group)
+    if attempts is not None:
+        attempts.counts_attempts = not just_ids
     dead: list[PendingSlot] = []
     for block, slot, stop in group.pel.by_id.walk_runs(start):
         together = attempts is None  # becomes False if not all entries of the run may be claimed
@@ -310,9 +314,7 @@ def xautoclaim(ctx: Context, args: list[bytes]) -> bytes:
                     left -= 1
                 elif attempts is not None and attempts.is_kept_back((block, slot)):
                     pass
-                elif (
-                    attempts is not None and not just_ids and _is_over(attempts, (block, slot), min_idle_ms, ctx.now_ms)
-                ):
+                elif attempts is not None and _is_over(attempts, (block, slot), min_idle_ms, ctx.now_ms):
                     dead.append((block, slot))
                 elif _has_idled((block, slot), min_idle_ms, ctx.now_ms) and (
                     attempts is None or attempts.may_hand_out((block, slot))

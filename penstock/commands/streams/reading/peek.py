@@ -52,8 +52,8 @@ def penstock_peek(ctx: Context, args: list[bytes]) -> bytes:
         shown, has_room = again.shown, again.room
     most = budget.max_count(min(count - len(shown), has_room))
     order = keys.order_of(target.stream, target.group, policy)
-    if order is not None:
-        runs = keyed_read.next_entries(target, policy, order, False, most, budget).taken
+    if order is not None or policy.settings.expires:
+        runs = keyed_read.next_entries(target, policy, order, False, most, budget, ctx.now_ms, True).taken
     else:
         runs = new_runs(target, most, budget)
     for segment, start, stop in runs:

@@ -51,7 +51,7 @@ def read_batch(ctx: Context, batch: RequestBatch, replies: list[bytes]) -> int:
     policy = target.group.policy
     if policy is None:
         entries = _read_new(ctx, target, consumer, options, most)
-    elif leases.is_leased(ctx, target.group) and not policy.settings.has_limits:
+    elif leases.is_leased(ctx, target.group) and not policy.settings.has_limits and not policy.settings.expires:
         entries = _read_leased(ctx, target, policy, consumer, options, most)
         if entries and policy.settings.gives_back:
             giving_back.note_reader(ctx, target.key, target.group.name, policy, consumer.name)

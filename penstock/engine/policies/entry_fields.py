@@ -1,0 +1,37 @@
+"""What fields of an entry say to policies: its value for KEY, the moments of AT and EXPIREAT."""
+
+from penstock.engine import arguments
+from penstock.protocol import entries
+from penstock.storage.deadlines import NEVER
+from penstock.storage.policies.group_policy import GroupSettings
+from penstock.storage.policies.stream_policies import NONE
+from penstock.storage.streams.ids import StreamId
+
+
+def value_of(field: bytes, entry: bytes) -> bytes | None:
+    """The value of a field in an entry, the first of that name; None if there is none."""
+    fields = entries.fields_of(entry)
+    for at in range(0, len(fields), 2):
+        if fields[at] == field:
+            return fields[at + 1]
+    return None
+
+
+def moment_in(field: bytes, entry_id: StreamId, entry: bytes) -> int | None:
+    """The moment that a field says, in unix ms: a number, or `+ms` after the entry's own id; None if it is neither."""
+    word = value_of(field, entry)
+    if word is None:
+        return None
+    if arguments.is_integer(word):
+        return int(word)
+    if word.startswith(b"+") and arguments.is_integer(word[1:]) and word[1:2] != b"-":
+        return (entry_id >> 64) + int(word[1:])
+    return None
+
+
+def expires_ms(settings: GroupSettings, entry_id: StreamId, entry: bytes) -> int:
+    """From when on an entry is not handed out any more, in unix ms; NEVER without EXPIRE and EXPIREAT."""
+    said_ms = None if settings.expire_field is None else moment_in(settings.expire_field, entry_id, entry)
+    if said_ms is not None:
+        return said_ms
+    return NEVER if settings.expire_ms == NONE else (entry_id >> 64) + settings.expire_ms
