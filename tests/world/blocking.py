@@ -278,7 +278,7 @@ def followed(world: "World", waits: list[Wait], there: list[Any], given: dict[by
         if any(wait.sent_s <= at_s <= wait.done_s for at_s, _ in world.machine.clock.jumps):
             continue
         for name, one in given.items():
-            is_next = name in ids and _place(ids[name]) > _place(wait.after)
+            is_next = name in ids and place_of(ids[name]) > place_of(wait.after)
             if is_next and one.write.outcome == OK and one.write.done_s < wait.ends_s:
                 objections.append(f"{wait.actor} got nothing at {wait.done_s:.6f}: {name!r} was there")
     for actor, found in by_actor.items():
@@ -287,9 +287,9 @@ def followed(world: "World", waits: list[Wait], there: list[Any], given: dict[by
         if read != names[: len(read)]:
             place = next((at for at, (one, other) in enumerate(zip(read, names, strict=False)) if one != other), -1)
             objections.append(f"{actor} read {read[place : place + 3]}, there is {names[place : place + 3]}")
-    assert all(_place(ids[one]) < _place(ids[two]) for one, two in pairwise(names)), "XRANGE ascends"
+    assert all(place_of(ids[one]) < place_of(ids[two]) for one, two in pairwise(names)), "XRANGE ascends"
     return objections[:SHOWN]
 
 
-def _place(entry_id: bytes) -> tuple[int, ...]:
+def place_of(entry_id: bytes) -> tuple[int, ...]:
     return tuple(map(int, entry_id.split(b"-")))

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from tests.world import blocking, groups, registers, rights, syncs
+from tests.world import blocking, groups, memory, readers, registers, rewinding, rights, syncs, trails
 from tests.world import faults as failing
 from tests.world.actors import Actor, Administrator, Counter, Popper, Producer, Pusher, Wanderer, Worker
 from tests.world.client import Client
@@ -112,4 +112,25 @@ SYNCS: Final = Cast(
     "syncs", (syncs.Packer, Counter, Pusher, Administrator), 1, (syncs.Packer,),
     (syncs.failing_syncs, syncs.failing_syncs, failing.power_losses, failing.kills, failing.dying_children),
 )  # fmt: skip
-ALL: Final = {cast.name: cast for cast in (QUEUES, GROUPS, WAITING, RIGHTS, SWITCHES, SAVES, SYNCS)}
+DUMPS: Final = Cast(
+    "dumps", (trails.Trail, trails.Trail, trails.Emptier, Administrator), 1, (trails.Trail, trails.EagerSaver),
+    (failing.kills, failing.kills, failing.power_losses, failing.deaths_at_calls, failing.disk_errors,
+     failing.dying_children, failing.clock_jumps),
+    registers.save_points, (trails.judge,),
+)  # fmt: skip
+READERS: Final = Cast(
+    "readers", (readers.TaskGiver, readers.GroupReader, readers.GroupReader, readers.GroupReader, Administrator), 1,
+    (readers.TaskGiver, readers.GroupReader, readers.GroupReader),
+    faults=failing.WITH_HALF_CLOSES, judges=(readers.judge,),
+)  # fmt: skip
+REWINDS: Final = Cast(
+    "rewinds", (rewinding.Rewinder, Administrator, Producer), 0, (rewinding.Rewinder,), judges=(rewinding.judge,)
+)
+LIMITS: Final = Cast(
+    "limits", (registers.Setter, Producer, Worker, Pusher, Popper, Counter, Administrator), 0, (memory.Limiter,),
+    judges=(memory.judge, registers.judge),
+)  # fmt: skip
+ALL: Final = {
+    cast.name: cast
+    for cast in (QUEUES, GROUPS, WAITING, RIGHTS, SWITCHES, SAVES, SYNCS, DUMPS, READERS, REWINDS, LIMITS)
+}

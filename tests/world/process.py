@@ -10,6 +10,7 @@ from typing import Any, Final, cast
 
 from penstock.commands.registry import new_engine
 from penstock.config.settings import Settings
+from penstock.engine.engine import Engine
 from penstock.engine.replication import role
 from penstock.errors import UsageError
 from penstock.server.connections.connection import Connection
@@ -49,6 +50,8 @@ class Process:
             self.settings.read_line([name, value], set())
         chance = random.Random(machine.chance.random())
         self.engine = new_engine(self.settings, machine.clock, chance)
+        if (reading := machine.reading) is not None:
+            self.engine.memory.reading = lambda: (reading(self.engine),) * 2
         self.log_writer = AofWriter(
             self.settings, self.engine, self._say, self.disk, WorldThreads(self), DeferredChild(self)
         )
@@ -140,6 +143,7 @@ class Machine:
         self.baseless_ends: list[float] = []  # of processes whose log had no file that it could be written to
         self.failures: list[float] = []  # when calls of the disk failed
         self.disk = WorldDisk(chance, lambda: self.failures.append(loop.time()))
+        self.reading: Callable[[Engine], int] | None = None  # bytes in use; None: as the system says
         self.boots = 1
         self.child_dies = 0.0
         self.is_up = False

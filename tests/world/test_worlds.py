@@ -14,19 +14,33 @@ FOUND = {
     226: "a reader that blocked right after a jump of the clock waited as long as the jump",
     648: "a log whose files could not be read at the start stayed locked",
 }
+TURNED_BACK = {  # found when a mend was taken back
+    14: "XDELEX DELREF that only drops references was not logged",
+    38: "replies were sent before the log was written",
+}
 FOUND_OF_CASTS = {
     (casts.SYNCS, 26): "what a sync had failed to write was trusted after a kill: the log had a hole, and did not load",
     (casts.RIGHTS, 52): "LMOVEM of a whole list onto itself lost the key's time at a restart",
     (casts.SYNCS, 96): "what was confirmed after such a hole was cut off",
 }
+TURNED_BACK_OF_CASTS = {
+    (casts.SWITCHES, 71): "writes were confirmed while the log was held for its first base",
+    (casts.GROUPS, 2): "entries were read before earlier ones of their key were done",
+    (casts.DUMPS, 13): "FLUSHALL did not save: what it had emptied came back",
+    (casts.DUMPS, 15): "a child put its file in place after its server had been killed, over a newer one",
+    (casts.READERS, 2): "readers of a group were served last come first served",
+    (casts.REWINDS, 20): "an entry behind a raised and lowered last id came into a segment with lower ids",
+    (casts.LIMITS, 3): "what was over the limit was evicted by the next request only",
+}
+FOUND_OF_ANY = FOUND_OF_CASTS | TURNED_BACK_OF_CASTS
 
 
-@pytest.mark.parametrize("seed", seeds(60, 600))
+@pytest.mark.parametrize("seed", seeds(40, 600))
 def test_no_judge_objects_to_a_world(seed: int) -> None:
     assert World(seed).run() == []
 
 
-@pytest.mark.parametrize("seed", seeds(12, 300))
+@pytest.mark.parametrize("seed", seeds(6, 300))
 @pytest.mark.parametrize(
     "cast", [cast for cast in casts.ALL.values() if cast is not casts.QUEUES], ids=attrgetter("name")
 )
@@ -34,12 +48,12 @@ def test_no_judge_objects_to_a_world_of_another_cast(cast: casts.Cast, seed: int
     assert World(seed, cast).run() == []
 
 
-@pytest.mark.parametrize("seed", FOUND, ids=[str(seed) for seed in FOUND])
+@pytest.mark.parametrize("seed", FOUND | TURNED_BACK)
 def test_no_judge_objects_to_a_world_in_which_something_was_found(seed: int) -> None:
     assert World(seed).run() == []
 
 
-@pytest.mark.parametrize(("cast", "seed"), FOUND_OF_CASTS, ids=[f"{cast.name} {seed}" for cast, seed in FOUND_OF_CASTS])
+@pytest.mark.parametrize(("cast", "seed"), FOUND_OF_ANY, ids=[f"{cast.name} {seed}" for cast, seed in FOUND_OF_ANY])
 def test_no_judge_objects_to_a_world_of_a_cast_in_which_something_was_found(cast: casts.Cast, seed: int) -> None:
     assert World(seed, cast).run() == []
 

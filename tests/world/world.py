@@ -2,6 +2,7 @@
 
 import asyncio
 import random
+import traceback
 from collections import Counter as Counts
 from typing import Any, Final
 
@@ -14,6 +15,7 @@ from tests.world import faults, judges
 from tests.world.actors import GROUP, QUEUE, STREAM, Journal
 from tests.world.casts import QUEUES, Cast, Cut
 from tests.world.client import Client, Lost
+from tests.world.endless import Endless, limited
 from tests.world.gaps import KeepingWithGaps
 from tests.world.links import let_servers_connect
 from tests.world.loop import Stalled, WorldLoop
@@ -64,9 +66,12 @@ class World:
 
     def run(self) -> list[str]:
         try:
-            return self.loop.run_until_complete(self._happen())
+            with limited():
+                return self.loop.run_until_complete(self._happen())
         except Stalled:
             return ["nothing is left that could happen, and something still waits"]
+        except Endless as problem:
+            return [str(problem)]
         finally:
             self.loop.close()
 
@@ -92,6 +97,9 @@ class World:
                     objections = await self._judge()
             except TimeoutError:
                 objections = ["the server does not answer, although nothing fails"]
+            except AssertionError as broken:  # the `check` of a structure
+                place = traceback.extract_tb(broken.__traceback__)[-1]
+                objections = [f"an invariant is broken: {str(broken) or place.line} ({place.name})"]
         for task in supervisors:
             task.cancel()
         for machine in self.machines:
@@ -158,6 +166,8 @@ class World:
         while True:
             try:
                 await client.open()
+                if self.machine.reading is not None:
+                    await client.ask(b"CONFIG", b"SET", b"maxmemory", b"0")
                 if await client.ask(b"SET", b"judge", b"1") == b"OK":
                     return
                 if not self._has_log_now:  # after a save that failed, the next one may be due in an hour
