@@ -48,17 +48,19 @@ def remove_if_empty(ctx: Context, key: bytes, found: Timed) -> bool:
     return True
 
 
-def expire_parts(ctx: Context, key: bytes, found: Timed, most: int) -> int:
-    """Remove at most `most` parts past their time, and publish it; how many there were."""
-    overdue = found.overdue(ctx.now_ms, most)
-    found.take_out(overdue)
+def expire_parts(ctx: Context, key: bytes, found: Timed, overdue: list[bytes]) -> None:
+    """Remove parts past their time, log and publish it. The key stays, if empty."""
     removal = removal_of(found)
     for start in range(0, len(overdue), PARTS_A_LINE):
         ctx.log(removal, key, *overdue[start : start + PARTS_A_LINE])
+    take_out_expired(ctx, key, found, overdue)
+
+
+def take_out_expired(ctx: Context, key: bytes, found: Timed, overdue: list[bytes]) -> None:
+    """Remove parts past their time, and publish it. The log's line is the caller's."""
+    found.take_out(overdue)
     notify_changed(ctx, key, found, b"sexpired" if isinstance(found, Set) else b"hexpired", 0)
-    remove_if_empty(ctx, key, found)
     ctx.statistics.expired_subkeys += len(overdue)
-    return len(overdue)
 
 
 def expire_overdue(ctx: Context) -> None:
@@ -68,7 +70,9 @@ def expire_overdue(ctx: Context) -> None:
         _, key = ctx.db.parts_due.order.first()
         found = ctx.db.values[key]
         assert isinstance(found, Timed), "only hashes and sets have parts with a time"
-        count = expire_parts(ctx, key, found, left)
-        ctx.statistics.expired_subkeys_active += count
-        left -= count
+        overdue = found.overdue(ctx.now_ms, left)
+        expire_parts(ctx, key, found, overdue)
+        remove_if_empty(ctx, key, found)
+        ctx.statistics.expired_subkeys_active += len(overdue)
+        left -= len(overdue)
         ctx.effects.end_unit()

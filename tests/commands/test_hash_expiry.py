@@ -1,6 +1,6 @@
 """Fields past their time: hidden at once, removed by the first request or by the tick, logged and published."""
 
-from typing import Any
+from typing import Any, Final
 
 import pytest
 
@@ -42,39 +42,49 @@ def check(keyspace: Keyspace) -> None:
         database.check()
 
 
-LOOKS = {
-    "HGET h a": None,
-    "HMGET h a c": [None, b"3"],
-    "HGETALL h": [b"c", b"3"],
-    "HKEYS h": [b"c"],
-    "HVALS h": [b"3"],
-    "HLEN h": 1,
-    "HSTRLEN h a": 0,
-    "HEXISTS h b": 0,
-    "HRANDFIELD h 5": [b"c"],
-    "HSCAN h 0": [b"0", [b"c", b"3"]],
-    "HTTL h FIELDS 2 a c": [-2, -1],
-    "HPERSIST h FIELDS 1 a": [-2],
-    "HEXPIRE h 100 FIELDS 1 a": [-2],
-    "HDEL h a": 0,
-    "HGETDEL h FIELDS 1 a": [None],
-    "HGETEX h EX 5 FIELDS 1 a": [None],
-    "HSETEX h FXX FIELDS 1 a 1": 0,
+STAYS: Final = ([], [])
+REMOVED: Final = (["@0 hexpired h"], ["HDEL h a"])
+ALL_REMOVED: Final = (["@0 hexpired h"], ["HDEL h a b"])
+LOOKS: Final = {
+    "HGET h a": (None, REMOVED),
+    "HMGET h a c": ([None, b"3"], REMOVED),
+    "HGETALL h": ([b"c", b"3"], STAYS),
+    "HKEYS h": ([b"c"], STAYS),
+    "HVALS h": ([b"3"], STAYS),
+    "HLEN h": (3, STAYS),
+    "HSTRLEN h a": (0, REMOVED),
+    "HEXISTS h a": (0, REMOVED),
+    "HRANDFIELD h 5": ([b"c"], ALL_REMOVED),
+    "HSCAN h 0": ([b"0", [b"c", b"3"]], STAYS),
+    "HTTL h FIELDS 2 a c": ([-2, -1], STAYS),
+    "HPERSIST h FIELDS 1 a": ([-2], STAYS),
+    "HDEL h a": (1, (["@0 hdel h"], ["HDEL h a"])),
+    "HGETDEL h FIELDS 1 a": ([None], REMOVED),
+    "HGETEX h EX 5 FIELDS 1 a": ([None], REMOVED),
+    "HSETEX h FXX FIELDS 1 a 1": (0, REMOVED),
 }
 
 
-@pytest.mark.parametrize(("look", "answer"), LOOKS.items(), ids=LOOKS)
+@pytest.mark.parametrize(("look", "expected"), LOOKS.items(), ids=LOOKS)
 def test_an_overdue_field_is_seen_by_no_client(
-    heard: ObservedEngine, said: Dialogue, look: str, answer: list[Any] | None
+    heard: ObservedEngine, said: Dialogue, look: str, expected: tuple[Any, tuple[list[str], list[str]]]
 ) -> None:
     said("HSET h a 1 b 2 c 3", f"HPEXPIREAT h {NOW_MS + 10} FIELDS 2 a b")
     told(heard)
 
     turn_to(heard, NOW_MS + 11)
 
-    assert said(look) == answer
-    assert told(heard) == (["@0 hexpired h"], ["HDEL h a b"])
+    assert (said(look), told(heard)) == expected
     check(heard.keyspace)
+
+
+def test_a_hash_keeps_its_own_time_where_its_only_expired_field_is_set(said: Dialogue, heard: ObservedEngine) -> None:
+    said("HSET h a 1", f"PEXPIREAT h {NOW_MS + 900}", f"HPEXPIREAT h {NOW_MS + 10} FIELDS 1 a")
+    turn_to(heard, NOW_MS + 11)
+    told(heard)
+
+    assert said("HSETEX h FNX FIELDS 1 a 2", "PEXPIRETIME h") == NOW_MS + 900
+    assert told(heard) == (["@0 hexpired h", "@0 hset h"], ["HSETEX h FIELDS 1 a 2"])
 
 
 def test_a_field_is_there_until_its_time_has_passed(heard: ObservedEngine, said: Dialogue) -> None:
@@ -90,7 +100,8 @@ def test_a_field_is_there_until_its_time_has_passed(heard: ObservedEngine, said:
     [
         ("HSETNX h a 5", ["MULTI", "HDEL h a", "HSETNX h a 5", "EXEC"]),
         ("HINCRBY h a 5", ["MULTI", "HDEL h a", "HINCRBY h a 5", "EXEC"]),
-        ("HSETEX h KEEPTTL FIELDS 1 a 5", ["MULTI", "HDEL h a", "HSETEX h KEEPTTL FIELDS 1 a 5", "EXEC"]),
+        ("HSETEX h FNX KEEPTTL FIELDS 1 a 5", ["HSETEX h FIELDS 1 a 5"]),
+        ("HSET h a 5", ["HSET h a 5"]),
     ],
 )
 def test_a_field_set_after_its_time_begins_anew(

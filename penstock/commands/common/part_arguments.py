@@ -13,9 +13,12 @@ LATEST_MS: Final = 2**46 - 1  # Redis stores a part's time of expiry in 46 bits
 
 
 class PartWords:
-    """What the requests about one kind of parts say: `keyword` is FIELDS or MEMBERS, `existence` its two conditions."""
+    """What the requests about one kind of parts say: `keyword` is FIELDS or MEMBERS, `existence` its two conditions.
 
-    __slots__ = ("existence", "has_persist", "keyword", "lower", "number", "prefix")
+    revives: HEXPIRE gives an expired field that still lies there a new time; SEXPIRE knows no such member.
+    """
+
+    __slots__ = ("existence", "has_persist", "keyword", "lower", "number", "prefix", "revives")
 
     def __init__(self, prefix: bytes, keyword: bytes, existence: tuple[bytes, bytes]) -> None:
         self.prefix = prefix  # of commands and events: b"H"
@@ -24,6 +27,7 @@ class PartWords:
         self.number = keyword.capitalize()
         self.existence = existence
         self.has_persist = keyword == b"FIELDS"  # HGETEX; sets have nothing like it
+        self.revives = self.has_persist
 
     def name(self, rest: bytes) -> bytes:
         """A command: HPEXPIREAT of PEXPIREAT."""

@@ -6,6 +6,7 @@ part that is named.
 
 from typing import Final
 
+from penstock.commands.common.live_parts import expired_among, shows
 from penstock.commands.common.part_arguments import PartWords, counted, moment, unknown
 from penstock.engine import refusals
 from penstock.engine.context import Context
@@ -34,7 +35,7 @@ def expire(ctx: Context, args: list[bytes], words: PartWords, found: Timed | Non
     changed: list[bytes] = []
     passed = has_passed(ctx, when_ms)
     for part in parts:
-        if not found.has(part):
+        if not (found.has(part) if words.revives else shows(ctx, found, part)):
             replies.append(NO_PART)
         elif not _condition_holds(condition, found.expires.get(part), when_ms):
             replies.append(NOT_MET)
@@ -202,11 +203,13 @@ def _read_time(ctx: Context, options: Options, args: list[bytes], at: int, name:
 # -- reading ---------------------------------------------------------------------------------------------------------
 
 
-def remaining(args: list[bytes], words: PartWords, found: Timed | None, since_ms: int, in_seconds: bool) -> bytes:
+def remaining(
+    ctx: Context, args: list[bytes], words: PartWords, found: Timed | None, since_ms: int, in_seconds: bool
+) -> bytes:
     """The replies for parts. Unlike a key's, seconds are rounded up (Redis 8.6.3)."""
     replies: list[bytes] = []
     for part in words.at_three(args):
-        if found is None or not found.has(part):
+        if found is None or not shows(ctx, found, part):
             replies.append(NO_PART)
             continue
         when_ms = found.expires.get(part)
@@ -232,11 +235,14 @@ def persist(ctx: Context, args: list[bytes], words: PartWords, found: Timed | No
         return reply.array([NO_PART] * len(parts))
     replies: list[bytes] = []
     for part in parts:
-        if not found.has(part):
+        if not shows(ctx, found, part):
             replies.append(NO_PART)
         else:
             replies.append(SET if found.persist(part) else NO_EXPIRY)
     if SET in replies:
         notify_changed(ctx, args[1], found, words.event(b"persist"), replies.count(SET))
-        log_times(ctx, found, args)
+        if expired_among(ctx, found, parts):
+            log_persist(ctx, args[1], found, words, [part for part in parts if shows(ctx, found, part)])
+        else:
+            log_times(ctx, found, args)
     return reply.array(replies)

@@ -4,7 +4,7 @@ Tests: transcripts hashes; cases commands/test_hashes; law against_redis/test_ha
 """
 
 from penstock.commands.hashes import field_effects
-from penstock.commands.hashes.hash_access import hash_at, hash_or_new, note_size
+from penstock.commands.hashes.hash_access import hash_or_new, hash_with, note_size
 from penstock.engine import arguments
 from penstock.engine.arguments import MAX_INT64, MIN_INT64
 from penstock.engine.context import Context
@@ -58,7 +58,7 @@ def hincrbyfloat(ctx: Context, args: list[bytes]) -> bytes:
 
 
 def _text_in(ctx: Context, key: bytes, field: bytes) -> bytes:
-    found = hash_at(ctx, key)
+    found = hash_with(ctx, key, [field])
     text = None if found is None else found.get(field)
     return b"0" if text is None else text
 

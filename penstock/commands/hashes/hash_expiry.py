@@ -142,7 +142,7 @@ def hpexpiretime(ctx: Context, args: list[bytes]) -> bytes:
 
 
 def _remaining(ctx: Context, args: list[bytes], since_ms: int, in_seconds: bool) -> bytes:
-    return part_expiry.remaining(args, FIELDS, read_hash(ctx, args[1]), since_ms, in_seconds)
+    return part_expiry.remaining(ctx, args, FIELDS, read_hash(ctx, args[1]), since_ms, in_seconds)
 
 
 # -- removing --------------------------------------------------------------------------------------------------------

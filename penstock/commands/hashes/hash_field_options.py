@@ -3,7 +3,9 @@
 Tests: transcripts hash_field_expiry, hashes; cases commands/test_hashes; law against_redis/test_hashes_beside_redis.
 """
 
+from penstock.commands.common.live_parts import expired_among, live, shows
 from penstock.commands.common.part_expiry import (
+    Options,
     has_passed,
     log_expiry,
     log_persist,
@@ -16,7 +18,7 @@ from penstock.commands.hashes.hash_access import FIELDS, hash_at, hash_or_new, n
 from penstock.commands.hashes.hash_expiry import PER_FIELD
 from penstock.commands.hashes.hash_fields import values_of
 from penstock.engine.context import Context
-from penstock.engine.part_expiry import notify_changed
+from penstock.engine.part_expiry import expire_parts, notify_changed, remove_if_empty, take_out_expired
 from penstock.engine.table.command_table import command
 from penstock.protocol import reply
 from penstock.storage.types.hashes import Hash
@@ -36,6 +38,8 @@ def hgetdel(ctx: Context, args: list[bytes]) -> bytes:
     key = args[1]
     found = hash_at(ctx, key)
     fields = FIELDS.at_three(args)
+    if found is not None:
+        found = live(ctx, key, found, fields)
     if found is None:
         return reply.array([reply.null(ctx.resp3)] * len(fields))
     replies, removed = _take(ctx, found, fields)
@@ -60,6 +64,8 @@ def hgetex(ctx: Context, args: list[bytes]) -> bytes:
     key = args[1]
     found = hash_at(ctx, key)
     options = read_options(ctx, args, b"hgetex", FIELDS, b"PERSIST", 1)
+    if found is not None:
+        found = live(ctx, key, found, options.parts)
     if found is not None and (options.expires or options.persists):
         found.keep_times()
     if found is not None and options.expires and has_passed(ctx, options.when_ms):
@@ -113,9 +119,7 @@ def hsetex(ctx: Context, args: list[bytes]) -> bytes:
     options = read_options(ctx, args, b"hsetex", FIELDS, b"KEEPTTL", 2)
     found = hash_at(ctx, key)
     fields = options.parts[::2]
-    if options.existence == b"FXX" and (found is None or not all(found.has(field) for field in fields)):
-        return reply.ZERO
-    if options.existence == b"FNX" and found is not None and any(found.has(field) for field in fields):
+    if options.existence and not _condition_holds(ctx, key, found, options):
         return reply.ZERO
     found = hash_or_new(ctx, key)
     for field, value in zip(fields, options.parts[1::2], strict=True):
@@ -135,3 +139,28 @@ def hsetex(ctx: Context, args: list[bytes]) -> bytes:
         notify_changed(ctx, key, found, b"hexpire", 0)
     field_effects.log_setting(ctx, key, found, options.absolute, options.parts)
     return reply.ONE
+
+
+def _condition_holds(ctx: Context, key: bytes, found: Hash | None, options: Options) -> bool:
+    """Whether all fields exist, or none. Expired ones that were looked at are removed."""
+    wanted = options.existence == b"FXX"
+    if found is None:
+        return not wanted
+    looked_at: list[bytes] = []
+    holds = True
+    for field in options.parts[::2]:
+        looked_at.append(field)
+        if shows(ctx, found, field) != wanted:
+            holds = False
+            break
+    expired = expired_among(ctx, found, looked_at)
+    if expired and holds:
+        # Logged without the condition: an HDEL of the last field would remove the key and its time where it is loaded.
+        take_out_expired(ctx, key, found, expired)
+        times = [b"PXAT", b"%d" % options.when_ms] if options.expires else []
+        count = b"%d" % (len(options.parts) // 2)
+        options.absolute = [b"HSETEX", key, *times, FIELDS.keyword, count, *options.parts]
+    elif expired:
+        expire_parts(ctx, key, found, expired)
+        remove_if_empty(ctx, key, found)
+    return holds

@@ -5,7 +5,15 @@ storage/test_packed_hashes.
 """
 
 from penstock.commands.common.repeated_values import require_fitting
-from penstock.commands.hashes.hash_access import hash_at, hash_or_new, note_size, read_hash
+from penstock.commands.hashes.hash_access import (
+    hash_at,
+    hash_or_new,
+    hash_with,
+    note_size,
+    read_fields,
+    read_hash,
+    read_shown,
+)
 from penstock.engine import refusals
 from penstock.engine.context import Context
 from penstock.engine.part_expiry import notify_changed, remove_if_empty
@@ -78,7 +86,7 @@ def _set(ctx: Context, args: list[bytes], name: bytes) -> int:
 )
 def hsetnx(ctx: Context, args: list[bytes]) -> bytes:
     _, key, field, value = args
-    found = hash_at(ctx, key)
+    found = hash_with(ctx, key, [field])
     if found is not None and found.has(field):
         return reply.ZERO
     found = hash_or_new(ctx, key)
@@ -102,7 +110,7 @@ def hsetnx(ctx: Context, args: list[bytes]) -> bytes:
     summary="Returns the value of a field.",
 )
 def hget(ctx: Context, args: list[bytes]) -> bytes:
-    found = read_hash(ctx, args[1])
+    found = read_fields(ctx, args[1], [args[2]])
     value = None if found is None else found.get(args[2])
     return reply.null(ctx.resp3) if value is None else reply.bulk(value)
 
@@ -118,7 +126,7 @@ def hget(ctx: Context, args: list[bytes]) -> bytes:
     summary="Returns the values of several fields; null for a missing field.",
 )
 def hmget(ctx: Context, args: list[bytes]) -> bytes:
-    return reply.array(values_of(read_hash(ctx, args[1]), args[2:], ctx.resp3))
+    return reply.array(values_of(read_fields(ctx, args[1], args[2:]), args[2:], ctx.resp3))
 
 
 def values_of(found: Hash | None, fields: list[bytes], resp3: bool) -> list[bytes]:
@@ -142,7 +150,7 @@ def values_of(found: Hash | None, fields: list[bytes], resp3: bool) -> list[byte
     summary="Returns all fields and their values.",
 )
 def hgetall(ctx: Context, args: list[bytes]) -> bytes:
-    found = read_hash(ctx, args[1])
+    found = read_shown(ctx, args[1])
     words = [] if found is None else found.words()
     return reply.map_header(len(words) // 2, ctx.resp3) + reply.words(words)
 
@@ -159,7 +167,7 @@ def hgetall(ctx: Context, args: list[bytes]) -> bytes:
     summary="Returns the fields of a hash.",
 )
 def hkeys(ctx: Context, args: list[bytes]) -> bytes:
-    found = read_hash(ctx, args[1])
+    found = read_shown(ctx, args[1])
     return reply.bulks([] if found is None else list(found.names()))
 
 
@@ -175,7 +183,7 @@ def hkeys(ctx: Context, args: list[bytes]) -> bytes:
     summary="Returns the values of a hash.",
 )
 def hvals(ctx: Context, args: list[bytes]) -> bytes:
-    found = read_hash(ctx, args[1])
+    found = read_shown(ctx, args[1])
     return reply.bulks([] if found is None else list(found.values()))
 
 
@@ -189,6 +197,7 @@ def hvals(ctx: Context, args: list[bytes]) -> bytes:
     summary="Returns the number of fields of a hash.",
 )
 def hlen(ctx: Context, args: list[bytes]) -> bytes:
+    """Counts expired fields that were not yet removed, too (Redis 8.6.3)."""
     found = read_hash(ctx, args[1])
     return reply.integer(0 if found is None else len(found))
 
@@ -203,7 +212,7 @@ def hlen(ctx: Context, args: list[bytes]) -> bytes:
     summary="Returns the length of a field's value in bytes.",
 )
 def hstrlen(ctx: Context, args: list[bytes]) -> bytes:
-    found = read_hash(ctx, args[1])
+    found = read_fields(ctx, args[1], [args[2]])
     return reply.integer(0 if found is None else len(found.get(args[2]) or b""))
 
 
@@ -217,7 +226,7 @@ def hstrlen(ctx: Context, args: list[bytes]) -> bytes:
     summary="Returns whether a hash has a field.",
 )
 def hexists(ctx: Context, args: list[bytes]) -> bytes:
-    found = read_hash(ctx, args[1])
+    found = read_fields(ctx, args[1], [args[2]])
     return reply.ONE if found is not None and found.has(args[2]) else reply.ZERO
 
 

@@ -6,6 +6,7 @@ Tests: transcripts hashes; cases commands/test_hashes; law against_redis/test_ha
 from typing import Final
 
 from penstock.commands.common import collection_scan
+from penstock.commands.common.live_parts import has_expired, read_live, shown, shows
 from penstock.commands.common.random_count import random_name, random_names, read_count
 from penstock.commands.common.repeated_values import repeated_bulks, repeated_pairs
 from penstock.commands.common.scan_cursor import read_cursor
@@ -35,7 +36,7 @@ MOST_WITH_VALUES: Final = MAX_INT64 // 2
 def hrandfield(ctx: Context, args: list[bytes]) -> bytes:
     key, chance = args[1], ctx.chance
     if len(args) == 2:
-        found = read_hash(ctx, key)
+        found = _live(ctx, key)
         if found is None:
             return reply.null(ctx.resp3)
         return reply.bulk(random_name(found.names(), found.in_order, chance))
@@ -45,7 +46,7 @@ def hrandfield(ctx: Context, args: list[bytes]) -> bytes:
         raise refusals.syntax()
     if with_values and not -MOST_WITH_VALUES <= count <= MOST_WITH_VALUES:
         raise ReplyError(b"ERR value is out of range")
-    found = read_hash(ctx, key)
+    found = _live(ctx, key)
     if found is None or not count:
         return reply.EMPTY_ARRAY
     fields = list(found.names()) if count >= len(found) else random_names(found.names(), found.in_order, count, chance)
@@ -59,6 +60,12 @@ def hrandfield(ctx: Context, args: list[bytes]) -> bytes:
     if ctx.resp3:
         return reply.array([reply.bulks([field, found.value(field)]) for field in fields])
     return reply.bulks(_with_values(found, fields))
+
+
+def _live(ctx: Context, key: bytes) -> Hash | None:
+    """The hash at a key without its expired fields, which are removed."""
+    found = read_hash(ctx, key)
+    return found if found is None or found.due is None else read_live(ctx, key, found, found.expires)
 
 
 @command(
@@ -83,11 +90,16 @@ def hscan(ctx: Context, args: list[bytes]) -> bytes:
     scan = collection_scan.read_options(ctx, args, cursor, has_values=True)
     following = 0
     if not found.is_large:
+        found = shown(ctx, found)
+        if found is None:
+            return collection_scan.answer(0, [])
         if scan.glob is None and not scan.only_names:
             return collection_scan.answer(0, found.words())
         fields = scan.matching(found.names())
     else:
         fields, following, found.scan_order = scan.step(found.in_order())
+        if has_expired(ctx, found):
+            fields = [field for field in fields if shows(ctx, found, field)]
     return collection_scan.answer(following, fields if scan.only_names else _with_values(found, fields))
 
 

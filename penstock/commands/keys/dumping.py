@@ -6,7 +6,6 @@ storage/test_rdb_mutations.
 
 from typing import Final
 
-from penstock.commands.common.live_parts import live
 from penstock.commands.common.overwriting import create, notify_overwritten
 from penstock.commands.keys import payloads
 from penstock.engine import arguments, refusals
@@ -19,7 +18,6 @@ from penstock.engine.table.command_table import command
 from penstock.errors import ReplyError
 from penstock.protocol import reply
 from penstock.storage.rdb.errors import correction
-from penstock.storage.types.collection import Timed
 
 HIGHEST_FREQUENCY: Final = 255
 
@@ -43,8 +41,6 @@ HIGHEST_FREQUENCY: Final = 255
 def dump(ctx: Context, args: list[bytes]) -> bytes:
     key = args[1]
     value = ctx.read(key)
-    if isinstance(value, Timed):
-        value = live(ctx, key, value)
     if value is None:
         return reply.null(ctx.resp3)
     return reply.bulk(payloads.payload_of(value, ctx.settings))

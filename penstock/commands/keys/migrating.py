@@ -5,7 +5,6 @@ Tests: cases replication/test_migrate; law test_law_of_keys.
 
 from typing import Final
 
-from penstock.commands.common.live_parts import without_expired
 from penstock.commands.keys import payloads
 from penstock.engine import arguments, refusals
 from penstock.engine.context import Context
@@ -16,7 +15,6 @@ from penstock.engine.telemetry import redaction
 from penstock.engine.waiting.migrating import TargetError
 from penstock.errors import ReplyError
 from penstock.protocol import reply
-from penstock.storage.types.collection import Timed
 
 KEY_AT: Final = 3  # empty where KEYS names them
 MOVED: Final = "RW access delete"
@@ -160,10 +158,6 @@ def _restores(ctx: Context, options: Options) -> tuple[list[bytes], list[list[by
             continue
         when_ms = ctx.db.expires.get(key)
         ttl_ms = 0 if when_ms is None else max(when_ms - ctx.now_ms, 1)
-        if isinstance(value, Timed):
-            value = without_expired(value, ctx.now_ms)
-            if value is None:
-                continue
         request = [b"RESTORE", key, b"%d" % ttl_ms, payloads.payload_of(value, ctx.settings)]
         requests.append([*request, b"REPLACE"] if options.replaces else request)
         keys.append(key)

@@ -7,10 +7,9 @@ test_law_of_keys.
 from itertools import pairwise
 from typing import Final
 
+from penstock.commands.common.live_parts import read_live
 from penstock.commands.common.overwriting import delete, overwrite
 from penstock.commands.common.repeated_values import require_fitting
-from penstock.commands.hashes.hash_access import hash_at
-from penstock.commands.sets import set_members
 from penstock.commands.sorted_sets.zset_bounds import c_double
 from penstock.engine import arguments, refusals
 from penstock.engine.cluster.hash_slots import slot_of
@@ -77,7 +76,7 @@ class Pattern:
         found = ctx.read(key)
         if not self.field:
             return text_of(found)
-        fields = hash_at(ctx, key) if isinstance(found, Hash) else None
+        fields = read_live(ctx, key, found, (self.field,)) if isinstance(found, Hash) else None
         return None if fields is None else fields.get(self.field)
 
 
@@ -176,7 +175,7 @@ def _parts(ctx: Context, key: bytes, options: SortArguments) -> list[bytes]:
         options.by = None
     if not options.sorts:
         options.descending = False  # a set has no order that could be turned round
-    members = set_members.set_at(ctx, key)
+    members = read_live(ctx, key, value, value.expires)
     return [] if members is None else members.listed()
 
 

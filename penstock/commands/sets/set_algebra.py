@@ -6,7 +6,7 @@ Tests: transcripts sets; cases commands/test_sets; law against_redis/test_types_
 from typing import Final
 
 from penstock.commands.common.overwriting import delete, overwrite
-from penstock.commands.sets.set_members import limits, read_set
+from penstock.commands.sets.set_members import limits, read_live_set
 from penstock.engine import arguments, refusals
 from penstock.engine.context import Context
 from penstock.engine.table.command_table import command
@@ -23,7 +23,7 @@ def _read_sets(ctx: Context, keys: list[bytes]) -> list[Set]:
 
     Empty if there is no key; WRONGTYPE for another type.
     """
-    found = [read_set(ctx, key) for key in keys]
+    found = [read_live_set(ctx, key) for key in keys]
     return [Set() if one is None else one for one in found]
 
 

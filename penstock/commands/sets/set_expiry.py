@@ -8,7 +8,7 @@ from typing import Final
 from penstock.commands.common import part_expiry
 from penstock.commands.common.overwriting import create
 from penstock.commands.common.part_expiry import Options
-from penstock.commands.sets.set_members import MEMBERS, limits, read_set, set_at
+from penstock.commands.sets.set_members import MEMBERS, limits, read_set, set_at, set_with
 from penstock.engine.context import Context
 from penstock.engine.part_expiry import notify_changed
 from penstock.engine.table.command_table import command
@@ -107,7 +107,7 @@ def _leave_integers(ctx: Context, found: Set) -> None:
 def saddex(ctx: Context, args: list[bytes]) -> bytes:
     key = args[1]
     options = part_expiry.read_options(ctx, args, b"saddex", MEMBERS, b"KEEPTTL", 1)
-    found, members = set_at(ctx, key), options.parts
+    found, members = set_with(ctx, key, options.parts), options.parts
     there = [] if found is None else found.common(members)
     if len(there) < len(members) if options.existence == b"MXX" else there and options.existence:
         return reply.ZERO
@@ -166,7 +166,7 @@ def _log(ctx: Context, key: bytes, found: Set, options: Options, there: list[byt
     summary="Returns in how many seconds members expire; -1: never, -2: no such member.",
 )
 def sttl(ctx: Context, args: list[bytes]) -> bytes:
-    return part_expiry.remaining(args, MEMBERS, read_set(ctx, args[1]), ctx.now_ms, in_seconds=True)
+    return part_expiry.remaining(ctx, args, MEMBERS, read_set(ctx, args[1]), ctx.now_ms, in_seconds=True)
 
 
 @command(
@@ -181,7 +181,7 @@ def sttl(ctx: Context, args: list[bytes]) -> bytes:
     summary="Returns in how many milliseconds members expire; -1: never, -2: no such member.",
 )
 def spttl(ctx: Context, args: list[bytes]) -> bytes:
-    return part_expiry.remaining(args, MEMBERS, read_set(ctx, args[1]), ctx.now_ms, in_seconds=False)
+    return part_expiry.remaining(ctx, args, MEMBERS, read_set(ctx, args[1]), ctx.now_ms, in_seconds=False)
 
 
 @command(
@@ -195,7 +195,7 @@ def spttl(ctx: Context, args: list[bytes]) -> bytes:
     summary="Returns the unix time in seconds at which members expire; -1: never, -2: no such member.",
 )
 def sexpiretime(ctx: Context, args: list[bytes]) -> bytes:
-    return part_expiry.remaining(args, MEMBERS, read_set(ctx, args[1]), 0, in_seconds=True)
+    return part_expiry.remaining(ctx, args, MEMBERS, read_set(ctx, args[1]), 0, in_seconds=True)
 
 
 @command(
@@ -209,7 +209,7 @@ def sexpiretime(ctx: Context, args: list[bytes]) -> bytes:
     summary="Returns the unix time in milliseconds at which members expire; -1: never, -2: no such member.",
 )
 def spexpiretime(ctx: Context, args: list[bytes]) -> bytes:
-    return part_expiry.remaining(args, MEMBERS, read_set(ctx, args[1]), 0, in_seconds=False)
+    return part_expiry.remaining(ctx, args, MEMBERS, read_set(ctx, args[1]), 0, in_seconds=False)
 
 
 # -- removing --------------------------------------------------------------------------------------------------------

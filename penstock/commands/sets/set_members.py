@@ -4,10 +4,11 @@ Tests: transcripts sets; cases commands/test_sets; law against_redis/test_types_
 storage/test_packed_sets, storage/test_parts_beside_naive.
 """
 
+from collections.abc import Iterable
 from typing import Final
 
 from penstock.commands.common import collection_scan
-from penstock.commands.common.live_parts import live
+from penstock.commands.common.live_parts import has_expired, live, read_live, shown, shows
 from penstock.commands.common.overwriting import create
 from penstock.commands.common.part_arguments import PartWords
 from penstock.commands.common.scan_cursor import read_cursor
@@ -23,21 +24,37 @@ MEMBERS: Final = PartWords(b"S", b"MEMBERS", (b"MNX", b"MXX"))
 
 
 def set_at(ctx: Context, key: bytes) -> Set | None:
-    """The set at a key, for a command that changes it; None if there is no key.
+    """The set at a key, with its expired members; None if there is no key. ReplyError WRONGTYPE for another type."""
+    return as_set(ctx.value(key))
 
-    ReplyError WRONGTYPE for another type.
-    """
-    return _live(ctx, key, ctx.value(key))
+
+def set_with(ctx: Context, key: bytes, members: Iterable[bytes]) -> Set | None:
+    """As `set_at`, after those of the members that have expired were removed."""
+    return _with(ctx, key, set_at(ctx, key), members)
+
+
+def _with(ctx: Context, key: bytes, found: Set | None, members: Iterable[bytes]) -> Set | None:
+    return found if found is None or found.due is None else live(ctx, key, found, members)
 
 
 def read_set(ctx: Context, key: bytes) -> Set | None:
     """As `set_at`, for a command that only reads: counts a hit or a miss."""
-    return _live(ctx, key, ctx.read(key))
+    return as_set(ctx.read(key))
 
 
-def _live(ctx: Context, key: bytes, value: Value | None) -> Set | None:
-    found = as_set(value)
-    return found if found is None or found.due is None else live(ctx, key, found)
+def read_live_set(ctx: Context, key: bytes) -> Set | None:
+    """As `read_set`, after all expired members were removed.
+
+    Also for what is stored elsewhere: the log has the request, and its replay sees members until their removal.
+    """
+    found = read_set(ctx, key)
+    return found if found is None or found.due is None else read_live(ctx, key, found, found.expires)
+
+
+def read_members(ctx: Context, key: bytes, members: list[bytes]) -> Set | None:
+    """As `read_set`, after those of the members that have expired were removed."""
+    found = read_set(ctx, key)
+    return found if found is None or found.due is None else read_live(ctx, key, found, members)
 
 
 def as_set(value: Value | None) -> Set | None:
@@ -91,7 +108,7 @@ def notify_removed(ctx: Context, key: bytes, found: Set, event: bytes, count: in
     summary="Adds members to a set, which is created if it does not exist; returns how many are new.",
 )
 def sadd(ctx: Context, args: list[bytes]) -> bytes:
-    added = add_members(ctx, args[1], set_at(ctx, args[1]), args[2:])
+    added = add_members(ctx, args[1], set_with(ctx, args[1], args[2:]), args[2:])
     if added:
         ctx.log_request(args)
     return reply.integer(added)
@@ -110,7 +127,7 @@ def sadd(ctx: Context, args: list[bytes]) -> bytes:
 )
 def srem(ctx: Context, args: list[bytes]) -> bytes:
     key = args[1]
-    found = set_at(ctx, key)
+    found = set_with(ctx, key, args[2:])
     removed = 0 if found is None else found.remove(args[2:])
     if removed and found is not None:
         notify_removed(ctx, key, found, b"srem", removed)
@@ -133,8 +150,8 @@ def smove(ctx: Context, args: list[bytes]) -> bytes:
     if value is None:
         return reply.ZERO
     target = ctx.value(destination)
-    as_set(target)
-    found, other = _live(ctx, source, value), _live(ctx, destination, target)
+    other = as_set(target)
+    found = _with(ctx, source, as_set(value), [member])
     if found is None:
         return reply.ZERO
     if found is other:
@@ -142,6 +159,7 @@ def smove(ctx: Context, args: list[bytes]) -> bytes:
     if not found.remove([member]):
         return reply.ZERO
     notify_removed(ctx, source, found, b"srem", 1)
+    other = _with(ctx, destination, other, [member])
     add_members(ctx, destination, other, [member])
     ctx.log_request(args)
     return reply.ONE
@@ -161,7 +179,7 @@ def smove(ctx: Context, args: list[bytes]) -> bytes:
 )
 def scard(ctx: Context, args: list[bytes]) -> bytes:
     """Counts members that have expired and are still there (Redis 8.12, the feature's author's branch)."""
-    found = as_set(ctx.read(args[1]))
+    found = read_set(ctx, args[1])
     return reply.integer(0 if found is None else len(found))
 
 
@@ -175,7 +193,7 @@ def scard(ctx: Context, args: list[bytes]) -> bytes:
     summary="Returns whether a set has a member.",
 )
 def sismember(ctx: Context, args: list[bytes]) -> bytes:
-    found = read_set(ctx, args[1])
+    found = read_members(ctx, args[1], [args[2]])
     return reply.ONE if found is not None and found.has(args[2]) else reply.ZERO
 
 
@@ -190,7 +208,7 @@ def sismember(ctx: Context, args: list[bytes]) -> bytes:
     summary="Returns for several members whether a set has them.",
 )
 def smismember(ctx: Context, args: list[bytes]) -> bytes:
-    found = read_set(ctx, args[1])
+    found = read_members(ctx, args[1], args[2:])
     if found is None:
         return reply.array([reply.ZERO] * (len(args) - 2))
     return reply.array([reply.ONE if found.has(member) else reply.ZERO for member in args[2:]])
@@ -209,6 +227,7 @@ def smismember(ctx: Context, args: list[bytes]) -> bytes:
 )
 def smembers(ctx: Context, args: list[bytes]) -> bytes:
     found = read_set(ctx, args[1])
+    found = found if found is None else shown(ctx, found)
     return reply.set_of_bulks([] if found is None else found.listed(), ctx.resp3)
 
 
@@ -233,7 +252,10 @@ def sscan(ctx: Context, args: list[bytes]) -> bytes:
         return collection_scan.answer(0, [])
     scan = collection_scan.read_options(ctx, args, cursor, has_values=False)
     if found.form is not Form.HASHTABLE:
-        return collection_scan.answer(0, scan.matching(found.listed()))
+        found = shown(ctx, found)
+        return collection_scan.answer(0, [] if found is None else scan.matching(found.listed()))
     table = found.table()
     members, following, table.scan_order = scan.step(table.in_order())
+    if has_expired(ctx, found):
+        members = [member for member in members if shows(ctx, found, member)]
     return collection_scan.answer(following, members)

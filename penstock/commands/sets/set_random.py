@@ -5,17 +5,25 @@ Tests: transcripts sets; cases commands/test_sets.
 
 from typing import Final
 
+from penstock.commands.common.live_parts import live
 from penstock.commands.common.random_count import random_names, read_count
 from penstock.commands.common.repeated_values import repeated_bulks
-from penstock.commands.sets.set_members import limits, notify_removed, read_set, set_at
+from penstock.commands.sets.set_members import limits, notify_removed, read_live_set, set_at
 from penstock.engine import arguments, refusals
 from penstock.engine.context import Context
 from penstock.engine.table.command_table import command
 from penstock.errors import ReplyError
 from penstock.protocol import reply
+from penstock.storage.types.sets import Set
 
 MEMBERS_A_LINE: Final = 1000  # of the log
 REBUILT_BELOW: Final = 5  # if so many times the rest is at most the count, Redis makes a new set of the rest
+
+
+def _live(ctx: Context, key: bytes) -> Set | None:
+    """The set at a key after its expired members were removed."""
+    found = set_at(ctx, key)
+    return found if found is None or found.due is None else live(ctx, key, found, found.expires)
 
 
 @command(
@@ -38,7 +46,7 @@ def spop(ctx: Context, args: list[bytes]) -> bytes:
         raise refusals.syntax()
     if len(args) == 3:
         return _spop_some(ctx, key, args[2])
-    found = set_at(ctx, key)
+    found = _live(ctx, key)
     if found is None:
         return reply.null(ctx.resp3)
     member = found.random_member(ctx.chance)
@@ -53,7 +61,7 @@ def _spop_some(ctx: Context, key: bytes, word: bytes) -> bytes:
     count = arguments.integer_or(word, refusal)
     if count < 0:
         raise ReplyError(refusal)
-    found = set_at(ctx, key)
+    found = _live(ctx, key)
     if found is None or not count:
         return reply.set_of([], ctx.resp3)
     if count >= len(found):
@@ -90,10 +98,10 @@ def srandmember(ctx: Context, args: list[bytes]) -> bytes:
     if len(args) > 3:
         raise refusals.syntax()
     if len(args) == 2:
-        found = read_set(ctx, key)
+        found = read_live_set(ctx, key)
         return reply.null(ctx.resp3) if found is None else reply.bulk(found.random_member(ctx.chance))
     count = read_count(args[2])
-    found = read_set(ctx, key)
+    found = read_live_set(ctx, key)
     if found is None or not count:
         return reply.EMPTY_ARRAY
     if count >= len(found):

@@ -5,8 +5,8 @@ Tests: transcripts sorted_sets; cases commands/test_sorted_sets; law against_red
 
 from typing import Final
 
+from penstock.commands.common.live_parts import read_live
 from penstock.commands.common.overwriting import delete, overwrite
-from penstock.commands.sets import set_members
 from penstock.commands.sorted_sets.zset_values import Limits, members_reply, store
 from penstock.engine import arguments, refusals
 from penstock.engine.context import Context
@@ -83,7 +83,7 @@ def _source(ctx: Context, key: bytes) -> dict[bytes, float]:
     if isinstance(value, SortedSet):
         return value.scores()
     if isinstance(value, Set):
-        members = set_members.set_at(ctx, key)
+        members = read_live(ctx, key, value, value.expires)
         return {} if members is None else dict.fromkeys(members.members(), SET_SCORE)
     raise refusals.wrong_type()
 
