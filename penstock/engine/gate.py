@@ -15,7 +15,8 @@ def admit(server: ServerState, session: Session, row: Row, request: list[bytes])
     if not session.authenticated and not row.no_auth:
         raise ReplyError(b"NOAUTH Authentication required.")
     if session.queue is not None and row.no_multi:
-        raise ReplyError(b"ERR Command not allowed inside a transaction")
+        named = b" '%b'" % row.label if server.compatibility.is_valkey else b""
+        raise ReplyError(b"ERR Command%b not allowed inside a transaction" % named)
     if session.state & RESTRICTED:
         server.access.admit(session, row, request)
     if server.cluster is not None:

@@ -8,6 +8,7 @@ from typing import Final
 from penstock.commands.common.scan_cursor import PAGE, read_count, read_cursor, read_glob
 from penstock.engine import refusals
 from penstock.engine.context import Context
+from penstock.engine.table.client_compat import VALKEY_TYPES
 from penstock.engine.table.command_table import command
 from penstock.errors import ReplyError
 from penstock.protocol import reply
@@ -66,6 +67,8 @@ def scan(ctx: Context, args: list[bytes]) -> bytes:
             glob = read_glob(args[at + 1])
         elif option == b"TYPE" and at + 1 < len(args):
             kind, typed = args[at + 1].lower(), True
+            if ctx.compatibility.is_valkey and kind not in VALKEY_TYPES:
+                raise ReplyError(b"ERR unknown type name '%b'" % refusals.c_string(args[at + 1]))
         elif option == b"NOVALUES":
             raise ReplyError(b"ERR NOVALUES option can only be used in HSCAN")
         else:

@@ -12,7 +12,7 @@ from penstock.engine.table.command_table import command, container
 from penstock.errors import ReplyError
 from penstock.protocol import reply
 
-NO_SCRIPT: Final = b"NOSCRIPT No matching script. Please use EVAL."
+NO_SCRIPT: Final = b"NOSCRIPT No matching script."
 SHA_LENGTH: Final = 40
 ANY_KEYS: Final = (
     "numkeys@2 RW access update # We cannot tell how the keys will be used so we assume the worst, RW and UPDATE"
@@ -103,7 +103,7 @@ def evalsha_ro(ctx: Context, args: list[bytes]) -> bytes:
 def _evaluate_kept(ctx: Context, args: list[bytes], read_only: bool) -> bytes:
     ctx.show_script()
     if len(args[1]) != SHA_LENGTH:
-        raise ReplyError(NO_SCRIPT)
+        raise _missing(ctx)
     keys = keys_and_args(args)
     scripts, sha = ctx.scripts, args[1]
     script = scripts.cached.get(sha)
@@ -111,8 +111,12 @@ def _evaluate_kept(ctx: Context, args: list[bytes], read_only: bool) -> bytes:
         sha = sha.lower()
         script = scripts.cached.get(sha)
         if script is None:
-            raise ReplyError(NO_SCRIPT)
+            raise _missing(ctx)
     return scripts.run(ctx, sha, script, keys, args[3:], read_only)
+
+
+def _missing(ctx: Context) -> ReplyError:
+    return ReplyError(NO_SCRIPT if ctx.compatibility.is_valkey else NO_SCRIPT + b" Please use EVAL.")
 
 
 # -- SCRIPT -----------------------------------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ from typing import Final, TypeAlias
 
 from penstock.commands.server import info_sections
 from penstock.engine.context import Context
+from penstock.engine.table.client_compat import VALKEY_FIELDS
 from penstock.engine.table.command_table import command
 from penstock.protocol import reply
 
@@ -56,7 +57,7 @@ def info(ctx: Context, args: list[bytes]) -> bytes:
         parts.append("\r\n# " if parts else "# ")
         parts.append(title)
         parts.append("\r\n")
-        parts.append(_without(section(ctx), hidden))
+        parts.append(_as_known(section(ctx), hidden, ctx.compatibility.is_valkey))
     return reply.verbatim("".join(parts).encode(errors="surrogateescape"), ctx.resp3)
 
 
@@ -77,9 +78,15 @@ def _shown(names: list[bytes]) -> tuple[tuple[str, Section], ...]:
 BY_DEFAULT: Final = _shown([b"default"])
 
 
-def _without(text: info_sections.Text, hidden: frozenset[bytes]) -> info_sections.Text:
-    """The lines of a section but for those of hidden fields."""
+def _as_known(text: info_sections.Text, hidden: frozenset[bytes], is_valkey: bool) -> info_sections.Text:
+    """The lines of a section but for those of hidden fields, under Valkey's names for a Valkey."""
     if not hidden:
         return text
-    lines = text.split("\r\n")
-    return "\r\n".join([line for line in lines if line.partition(":")[0].encode(errors="replace") not in hidden])
+    shown: list[str] = []
+    for line in text.split("\r\n"):
+        name, colon, value = line.partition(":")
+        if is_valkey and name in VALKEY_FIELDS:
+            shown.append(VALKEY_FIELDS[name] + colon + value)
+        elif name.encode(errors="replace") not in hidden:
+            shown.append(line)
+    return "\r\n".join(shown)

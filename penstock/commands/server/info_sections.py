@@ -12,7 +12,7 @@ from penstock.commands.policies import policy_fields
 from penstock.commands.replication import roles
 from penstock.engine.context import Context
 from penstock.engine.memory import process_memory, value_sizes
-from penstock.engine.table.client_compat import Compatibility
+from penstock.engine.table.client_compat import VALKEY_FIELDS, Compatibility
 from penstock.engine.telemetry.client_memory import memory_of
 from penstock.engine.telemetry.decimals import six_decimals, two_decimals
 from penstock.engine.telemetry.statistics import RowStatistics
@@ -466,15 +466,22 @@ def cluster(ctx: Context) -> Text:
 def keyspace(ctx: Context) -> Text:
     return text_of(
         [
-            (f"db{index}", f"keys={len(db)},expires={len(db.expires)},{_expiry_of(db, ctx.now_ms)}")
+            (f"db{index}", f"keys={len(db)},expires={len(db.expires)},{_expiry_of(ctx, db)}")
             for index, db in enumerate(ctx.keyspace.databases)
             if len(db)
         ]
     )
 
 
-def _expiry_of(db: Database, now_ms: int) -> str:
-    return f"avg_ttl={mean_ttl(db, now_ms)},subexpiry={len(db.parts_due)}"
+def _expiry_of(ctx: Context, db: Database) -> str:
+    """The last field's name is Redis's since 7.4, or Valkey's (9.1.2)."""
+    text = f"avg_ttl={mean_ttl(db, ctx.now_ms)}"
+    name = "subexpiry"
+    if ctx.hides(name.encode()):
+        if not ctx.compatibility.is_valkey:
+            return text
+        name = VALKEY_FIELDS[name]
+    return f"{text},{name}={len(db.parts_due)}"
 
 
 def mean_ttl(db: Database, now_ms: int) -> int:

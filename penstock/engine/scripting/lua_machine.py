@@ -89,6 +89,16 @@ def is_name(name: bytes) -> bool:
     return bool(name) and NAME_BYTES.issuperset(name)
 
 
+def _number_of(version: str) -> int:
+    """A version as scripts compare it.
+
+    >>> hex(_number_of("8.6.3"))
+    '0x80603'
+    """
+    major, minor, patch = map(int, version.split("."))
+    return major << 16 | minor << 8 | patch
+
+
 def _denied(thing: object, name: object, setting: bool) -> object:
     raise AttributeError("scripts do not look into the server")
 
@@ -96,10 +106,10 @@ def _denied(thing: object, name: object, setting: bool) -> object:
 class Machine:
     """One Lua state, with every script and function that was compiled in it.
 
-    version: of the Redis that scripts see, "8.6.3".
+    version: of the Redis that scripts see, "8.6.3". valkey_version: of the Valkey that they see; "" for a Redis.
     """
 
-    def __init__(self, server: Calls, version: str) -> None:
+    def __init__(self, server: Calls, version: str, valkey_version: str = "") -> None:
         runtime, self._failure = _new_runtime()
         self._server = server
         self._runtime = runtime
@@ -107,7 +117,6 @@ class Machine:
         self._used = runtime.get_memory_used
         self._first_words: tuple[object, ...] = ()
         chance = lua_numbers.Chance()
-        major, minor, patch = map(int, version.split("."))
         functions: dict[bytes, Callable[..., object]] = {
             b"set_resp": server.set_resp,
             b"log": server.report,
@@ -142,7 +151,9 @@ class Machine:
             b"soft_limit": SOFT_LIMIT,
             b"ours": OURS,
             b"version": version.encode(),
-            b"version_number": major << 16 | minor << 8 | patch,
+            b"version_number": _number_of(version),
+            b"valkey_version": valkey_version.encode(),
+            b"valkey_version_number": _number_of(valkey_version or "0.0.0"),
         }
         interface = cast(Interface, self._sandbox(runtime.table_from(host)))
         self._compile = interface[b"compile"]

@@ -22,12 +22,23 @@ BAD_WORD: Final = b"ERR Lua redis lib command arguments must be strings or integ
 UNKNOWN: Final = b"ERR Unknown Redis command called from script"
 WRONG_COUNT: Final = b"ERR Wrong number of args calling Redis command from script"
 NOT_ALLOWED: Final = b"ERR This Redis command is not allowed from script"
+UNKNOWN_ASKED: Final = b"ERR Invalid command passed to redis.acl_check_cmd()"
+COUNT_ASKED: Final = b"ERR Wrong number of args for redis.acl_check_cmd()"
 STALE: Final = b"ERR Can not execute the command on a stale replica"
 READ_ONLY: Final = b"ERR Write commands are not allowed from read-only scripts."
 KILLED: Final = b"ERR Script killed by user with SCRIPT KILL..."
 LOAD_TIMEOUT: Final = b"ERR FUNCTION LOAD timeout"
 SERVER: Final = "server"  # a group of commands: they change no session
 DENIED: Final = b"denied"
+IN_VALKEY: Final = {  # the same in its words (Valkey 9.1.2)
+    NO_WORDS: b"ERR Please specify at least one argument for this call",
+    BAD_WORD: b"ERR Command arguments must be strings or integers",
+    UNKNOWN: b"ERR Unknown command called from script",
+    WRONG_COUNT: b"ERR Wrong number of args calling command from script",
+    NOT_ALLOWED: b"ERR This Valkey command is not allowed from script",
+    UNKNOWN_ASKED: b"ERR Invalid command passed to server.acl_check_cmd()",
+    COUNT_ASKED: b"ERR Wrong number of args for server.acl_check_cmd()",
+}
 LONGEST_IN_PLACE_US: Final = 10_000  # the steps of a request are not counted
 
 
@@ -99,11 +110,13 @@ class Calls:
     """The server, as one script at a time sees it.
 
     lock: held while a request of the script runs (script_runner.py), unless it runs `in_place`: nothing else runs then
-    until the script is over. give_back: has the C library give free memory back to the system.
+    until the script is over. give_back: has the C library give free memory back to the system. is_valkey: scripts see
+    Valkey, not Redis.
     """
 
-    def __init__(self, requests: OwnRequests) -> None:
+    def __init__(self, requests: OwnRequests, is_valkey: bool = False) -> None:
         self._requests = requests
+        self._is_valkey = is_valkey
         self._session = Session(0, Endpoints("lua", ""))
         self._caller = self._session
         self._read_only = False
@@ -166,7 +179,7 @@ class Calls:
         """The reply to a request, an error too."""
         request = _request(words)
         if isinstance(request, bytes):
-            return reply.error(request)
+            return reply.error(self._said(request))
         if self.in_place:
             return self._run(request)
         with self.lock:
@@ -181,11 +194,16 @@ class Calls:
         except ReplyError:
             refusal = UNKNOWN
         if row is None or refusal:
+            refusal = self._said(refusal)
             requests.reject(row, refusal)
             return reply.error(refusal)
         if row.write:
             self.wrote = True
         return requests.run(row, request)
+
+    def _said(self, refusal: bytes) -> bytes:
+        """A refusal in the words of the server that scripts see."""
+        return IN_VALKEY.get(refusal, refusal) if self._is_valkey else refusal
 
     def _refusal(self, row: Row, request: list[bytes]) -> bytes:
         """Why a request must not be run; empty where it may be."""
@@ -220,13 +238,13 @@ class Calls:
         """redis.acl_check_cmd: empty if the caller's user may run a command, else DENIED, or why it cannot be asked."""
         request = _request(words)
         if isinstance(request, bytes):
-            return request
+            return self._said(request)
         try:
             row = self._requests.named_row(request)
         except ReplyError:
-            return b"ERR Invalid command passed to redis.acl_check_cmd()"
+            return self._said(UNKNOWN_ASKED)
         if row.is_container or not row.fits(len(request)):
-            return b"ERR Wrong number of args for redis.acl_check_cmd()"
+            return self._said(COUNT_ASKED)
         session = self._session
         if session.state & RESTRICTED and session.user.denial(row, request) is not None:
             return DENIED

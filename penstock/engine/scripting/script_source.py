@@ -46,6 +46,8 @@ KEYWORDS: Final = frozenset(
 )
 # Functions of one result. Their tail calls can be made ordinary by parentheses.
 SINGLE: Final = frozenset((
+    b"server.call", b"server.pcall", b"server.error_reply", b"server.status_reply", b"server.sha1hex",
+    b"server.acl_check_cmd",
     b"redis.call", b"redis.pcall", b"redis.error_reply", b"redis.status_reply", b"redis.sha1hex",
     b"redis.acl_check_cmd", b"cjson.encode", b"cjson.decode", b"cmsgpack.pack",
     b"struct.pack", b"struct.size", b"string.format", b"string.rep", b"string.sub", b"string.upper", b"string.lower",
@@ -58,7 +60,9 @@ SINGLE: Final = frozenset((
 SEVERAL: Final = frozenset(
     b"assert collectgarbage gcinfo ipairs load loadstring next pairs pcall rawequal select unpack xpcall".split()
 )
-HOLD_SEVERAL: Final = re.compile(rb"(?:redis|cjson|cmsgpack|struct|string|table|math|coroutine|bit|os)\.[A-Za-z0-9_]+")
+HOLD_SEVERAL: Final = re.compile(
+    rb"(?:redis|server|cjson|cmsgpack|struct|string|table|math|coroutine|bit|os)\.[A-Za-z0-9_]+"
+)
 
 
 Change: TypeAlias = tuple[int, int, bytes]  # of a text: from, to, instead

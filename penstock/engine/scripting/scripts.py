@@ -109,7 +109,7 @@ class Scripts:
         self._machine: Machine | None = None
         self._lua_is_there: bool | None = None  # None: it was not looked for yet
         self._runner: ScriptRunner | None = None
-        self.calls = Calls(requests)
+        self.calls = Calls(requests, server.compatibility.is_valkey)
         self.libraries = Libraries(self.machine, self.calls, server.keyspace.libraries)
         self.cached: dict[bytes, Script] = {}
         self._evaluated: OrderedDict[bytes, None] = OrderedDict()  # of `cached`, those that may go, oldest first
@@ -125,7 +125,8 @@ class Scripts:
     def machine(self) -> Machine:
         """Lua, begun when it is first asked for; refused where it is not installed."""
         if self._machine is None:
-            self._machine = Machine(self.calls, self._server.compatibility.redis_version)
+            seen = self._server.compatibility
+            self._machine = Machine(self.calls, seen.redis_version, seen.version if seen.is_valkey else "")
         return self._machine
 
     def _has_lua(self) -> bool:

@@ -21,6 +21,7 @@ FIELDS: Final = {  # of replies, and sections of INFO
     ("XINFO|STREAM", "pids-tracked"): "8.6.0", ("XINFO|STREAM", "iids-tracked"): "8.6.0",
     ("XINFO|STREAM", "iids-added"): "8.6.0", ("XINFO|STREAM", "iids-duplicates"): "8.6.0",
     ("XINFO|STREAM", "nacked-count"): "8.8.0",
+    ("INFO", "subexpiry"): "7.4.0", ("INFO", "expired_subkeys"): "7.4.0", ("INFO", "expired_subkeys_active"): "7.4.0",
     ("INFO", "threads"): "8.0.0", ("INFO", "keysizes"): "8.0.0", ("INFO", "hotkeys"): "8.6.0",
     ("INFO", "slowlog_commands_count"): "8.8.0", ("INFO", "slowlog_commands_time_ms_sum"): "8.8.0",
     ("INFO", "slowlog_commands_time_ms_max"): "8.8.0", ("INFO", "total_client_processing_events"): "8.8.0",
@@ -50,6 +51,13 @@ VALKEY_WORDS: Final = frozenset({
         "watch", "tot-net-in", "tot-net-out", "tot-cmds",
     )),
 })  # fmt: skip
+
+VALKEY_FIELDS: Final = {  # fields of INFO that have another name there (9.1.2)
+    "redis_mode": "server_mode", "expired_subkeys": "expired_fields", "subexpiry": "keys_with_volatile_items",
+}  # fmt: skip
+VALKEY_TYPES: Final = frozenset((b"string", b"list", b"set", b"zset", b"hash", b"stream"))  # that SCAN takes
+# Flags that commands have in Valkey only (9.1.2, COMMAND INFO).
+VALKEY_FLAGS: Final = {"MULTI": " no_multi", "WATCH": " no_multi", "CLIENT|REPLY": " no_multi"}
 
 OWN_PREFIX: Final = "PENSTOCK."  # of commands that no Redis has
 PARTED: Final = (7, 2)
@@ -96,6 +104,10 @@ class Compatibility:
         )
         came = dict(declared + named)
         return frozenset(word.encode() for word, since in came.items() if not self.has_word(row.name, word, since))
+
+    def flags(self, row: Row) -> str:
+        """A command's flags, as they are declared."""
+        return row.declared.flags + (VALKEY_FLAGS.get(row.name, "") if self.is_valkey else "")
 
     def known_history(self, row: Row) -> tuple[tuple[str, str], ...]:
         """The changes of a command that had happened by its version."""

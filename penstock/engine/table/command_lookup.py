@@ -64,7 +64,7 @@ def known(rows: Table, compatibility: Compatibility) -> tuple[Table, Table]:
 
 def _as_known(row: Command, compatibility: Compatibility) -> Command:
     """A command like it that names what is hidden of it."""
-    twin = row.as_known(compatibility.hidden_words(row), compatibility.known_history(row), {})
+    twin = row.as_known(compatibility.hidden_words(row), compatibility.known_history(row), compatibility.flags(row), {})
     for word, below in row.subcommands.items():
         if compatibility.has_command(below):
             twin.subcommands[word] = _as_known(command_of(below), compatibility)

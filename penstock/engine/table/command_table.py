@@ -52,10 +52,10 @@ class Command(Row):
         self.replay_handler: ReplayHandler | None = None
 
     def as_known(
-        self, hidden: frozenset[bytes], history: tuple[tuple[str, str], ...], subcommands: dict[bytes, Row]
+        self, hidden: frozenset[bytes], history: tuple[tuple[str, str], ...], flags: str, subcommands: dict[bytes, Row]
     ) -> "Command":
         """The same command as a server knows it that has not all of it."""
-        row = Command(self.declared._replace(hidden=hidden, history=history), self.handler)
+        row = Command(self.declared._replace(hidden=hidden, history=history, flags=flags), self.handler)
         row.batch_handler, row.replay_handler = self.batch_handler, self.replay_handler
         row.batch_shape = self.batch_shape
         row.subcommands = subcommands

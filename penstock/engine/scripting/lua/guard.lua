@@ -184,6 +184,8 @@ end
 local WORDS_REFUSED = {
     ["ERR Please specify at least one argument for this redis lib call"] = true,
     ["ERR Lua redis lib command arguments must be strings or integers"] = true,
+    ["ERR Please specify at least one argument for this call"] = true, -- Valkey's words
+    ["ERR Command arguments must be strings or integers"] = true,
 }
 
 -- What a request gave, and whether that is an error, of what the host handed over (lua_values.py): a bulk string as it

@@ -216,7 +216,8 @@ function replies.failure(problem, name)
     text = flat(text)
     local source, line = raw_get(problem, "source"), raw_get(problem, "line")
     if source then
-        text = text .. " script: " .. name .. ", on " .. source .. ":" .. line .. "."
+        local named = host.valkey_version == "" and name .. ", " or "" -- Valkey does not say which script
+        text = text .. " script: " .. named .. "on " .. source .. ":" .. line .. "."
     end
     return sign_of(problem) .. flat_error(text) .. "\r\n"
 end

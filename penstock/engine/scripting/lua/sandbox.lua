@@ -124,6 +124,9 @@ local function reply_of(field, prefix)
     end
 end
 
+local is_valkey = host.valkey_version ~= ""
+local ours = is_valkey and "server" or "redis" -- what errors call the table
+
 local redis = {
     call = guard.redis_call,
     pcall = guard.redis_pcall,
@@ -149,7 +152,7 @@ local redis = {
         local count = select("#", ...)
         local given = ...
         if count < 2 then
-            raise("redis.log() requires two arguments or more.")
+            raise(ours .. ".log() requires two arguments or more.")
         end
         local level = tonumber(given)
         if not level or type(given) == "boolean" then
@@ -170,7 +173,7 @@ local redis = {
     end,
     setresp = function(...)
         if select("#", ...) ~= 1 then
-            raise("redis.setresp() requires one argument.")
+            raise(ours .. ".setresp() requires one argument.")
         end
         local version = ...
         version = tonumber(version) or 0
@@ -183,7 +186,7 @@ local redis = {
     end,
     set_repl = function(...)
         if select("#", ...) ~= 1 then
-            raise("redis.set_repl() requires one argument.")
+            raise(ours .. ".set_repl() requires one argument.")
         end
         local flags = tonumber((...)) or 0
         if not (flags > -1 and flags < 4) then
@@ -203,6 +206,19 @@ local redis = {
     REPL_NONE = 0, REPL_AOF = 1, REPL_SLAVE = 2, REPL_REPLICA = 2, REPL_ALL = 3,
     REDIS_VERSION = host.version, REDIS_VERSION_NUM = host.version_number,
 }
+if is_valkey then
+    redis.SERVER_NAME = "valkey"
+    redis.VALKEY_VERSION, redis.VALKEY_VERSION_NUM = host.valkey_version, host.valkey_version_number
+end
+
+-- Globals with the table; Valkey's scripts call it `server`, too.
+local function with_ours(names, shown)
+    names.redis = shown
+    if is_valkey then
+        names.server = shown
+    end
+    return names
+end
 
 -- compiling ------------------------------------------------------------------------------------------------------------
 
@@ -360,11 +376,10 @@ script_redis.breakpoint = function()
     return false
 end
 script_redis.debug = function() end
-for_scripts.redis = standin(script_redis)
-env = globals(for_scripts)
+env = globals(with_ours(for_scripts, standin(script_redis)))
 
 local for_functions = copy(base)
-for_functions.redis = standin(redis)
+with_ours(for_functions, standin(redis))
 for_functions.cjson = standin(libraries.cjson.new()) -- with settings of its own
 library_env = globals(for_functions)
 local usual_meta = getmetatable(library_env)
@@ -597,7 +612,7 @@ function interface.load(code, found)
             loading_redis[name] = held
         end
     end
-    local loading = {redis = (globals(loading_redis))}
+    local loading = with_ours({}, (globals(loading_redis)))
     loading_redis._G = nil
     globals(loading)
     loading._G = nil

@@ -1,0 +1,102 @@
+"""compat-version valkey-9.1: where Valkey answers otherwise than Redis. Each reply was seen on Valkey 9.1.2."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from penstock.clock import ManualClock
+from tests.support.dialogue import Dialogue
+from tests.support.engines import make_engine, settings_with
+from tests.support.reference_server import NoReference, reference_binary, reference_server
+from tests.support.shell_words import split
+from tests.support.wire import Array, Bulk, Connection, Error, Integer, Simple, Value, parse
+
+ON = " script: on @user_script:1."
+DIALOGUES = {
+    "a script's table is called server": [
+        ("""EVAL "return server.call('SET','a','1')" 0""", "+OK"),
+        ("""EVAL "return {server.SERVER_NAME, server.REDIS_VERSION, tostring(server == redis)}" 0""",
+         "*3 $valkey $7.2.4 $true"),
+        ("""EVAL "return server.VALKEY_VERSION_NUM - 0x90000 > 0" 0""", ":1"),
+        ("""EVAL "server.x = 1" 0""", "-ERR user_script:1: Attempt to modify a readonly table" + ON),
+    ],
+    "a script's errors name no script": [
+        ("""EVAL "return redis.call('nosuch')" 0""", "-ERR Unknown command called from script" + ON),
+        ("""EVAL "return redis.pcall('nosuch')" 0""", "-ERR Unknown command called from script"),
+        ("""EVAL "return redis.call('incr')" 0""", "-ERR Wrong number of args calling command from script" + ON),
+        ("""EVAL "return redis.call('subscribe','x')" 0""",
+         "-ERR This Valkey command is not allowed from script" + ON),
+        ("""EVAL "return server.call()" 0""", "-ERR Please specify at least one argument for this call" + ON),
+        ("""EVAL "return redis.call({})" 0""", "-ERR Command arguments must be strings or integers" + ON),
+        ("""EVAL "return redis.log(1)" 0""", "-ERR server.log() requires two arguments or more." + ON),
+        ("""EVAL "return redis.acl_check_cmd('nosuch')" 0""",
+         "-ERR Invalid command passed to server.acl_check_cmd()" + ON),
+        ("EVALSHA 0123 0", "-NOSCRIPT No matching script."),
+    ],
+    "MULTI in MULTI discards": [
+        ("MULTI", "+OK"),
+        ("MULTI", "-ERR Command 'multi' not allowed inside a transaction"),
+        ("EXEC", "-EXECABORT Transaction discarded because of previous errors."),
+    ],
+    "WATCH in MULTI discards": [
+        ("MULTI", "+OK"),
+        ("WATCH a", "-ERR Command 'watch' not allowed inside a transaction"),
+        ("EXEC", "-EXECABORT Transaction discarded because of previous errors."),
+    ],
+    "CLIENT REPLY in MULTI discards": [
+        ("MULTI", "+OK"),
+        ("CLIENT REPLY SKIP", "-ERR Command 'client|reply' not allowed inside a transaction"),
+        ("EXEC", "-EXECABORT Transaction discarded because of previous errors."),
+    ],
+    "SCAN knows its types": [
+        ("SCAN 0 TYPE nosuch", "-ERR unknown type name 'nosuch'"),
+        ("SCAN 0 TYPE ZSET", "*2 $0 *0"),
+    ],
+    "INFO has its own names": [
+        ("HSET h f v", ":1"),
+        ("INFO keyspace", "$# Keyspace\r\ndb0:keys=1,expires=0,avg_ttl=0,keys_with_volatile_items=0\r\n"),
+    ],
+}  # fmt: skip
+
+
+def shown(value: Value) -> str:
+    """A reply in one line."""
+    match value:
+        case Simple(text):
+            return f"+{text.decode()}"
+        case Error(text):
+            return f"-{text.decode()}"
+        case Integer(number):
+            return f":{number}"
+        case Bulk(text):
+            return f"${text.decode()}"
+        case Array(values):
+            return " ".join([f"*{len(values)}", *map(shown, values)])
+    return str(value)
+
+
+@pytest.fixture(scope="module")
+def valkey() -> Iterator[int]:
+    """The port of a real Valkey."""
+    try:
+        binary = reference_binary("valkey")
+    except NoReference as absence:
+        pytest.skip(str(absence))
+    with reference_server(binary=binary) as port:
+        yield port
+
+
+@pytest.mark.parametrize("name", DIALOGUES)
+def test_valkey_s_dialect_is_spoken(clock: ManualClock, name: str) -> None:
+    client = Dialogue(make_engine(clock, settings=settings_with(compat_version="valkey-9.1")))
+
+    asked = [request for request, _ in DIALOGUES[name]]
+    assert [(request, shown(parse(client.raw(request))[0])) for request in asked] == DIALOGUES[name]
+
+
+@pytest.mark.parametrize("name", DIALOGUES)
+def test_a_valkey_speaks_so(valkey: int, name: str) -> None:
+    with Connection("127.0.0.1", valkey) as client:
+        client.ask("FLUSHALL")
+        asked = [request for request, _ in DIALOGUES[name]]
+        assert [(request, shown(client.ask(*split(request)))) for request in asked] == DIALOGUES[name]
