@@ -120,11 +120,12 @@ def test_a_server_that_is_not_there_is_one_line(words: list[str], capsys: pytest
 
 
 def test_a_missing_password_is_told(server: penstock.Server, capsys: pytest.CaptureFixture[str]) -> None:
+    url = server.url  # has none
     server.client().config_set("requirepass", "secret")
 
-    assert cli.main(["top", "--once", server.url]) == 1
+    assert cli.main(["top", "--once", url]) == 1
     assert "NOAUTH" in capsys.readouterr().err
-    assert cli.main(["top", "--once", server.url.replace("//", "//:secret@")]) == 0
+    assert cli.main(["top", "--once", server.url]) == 0
 
 
 def test_without_rich_the_extra_is_named(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
