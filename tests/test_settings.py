@@ -28,6 +28,8 @@ SHOWN = [
     ("notify-keyspace-events", "tEx", "xtE"),
     ("notify-keyspace-events", "KEg$lshzxetdamnoc", "AKEm"),
     ("notify-keyspace-events", "ocnm", "nocm"),
+    ("notify-keyspace-events", "VAIhTS", "ASTIV"),
+    ("notify-keyspace-events", "hVKS", "hKSV"),
     ("save", "60 1 30 2", "60 1 30 2"),
     ("client-output-buffer-limit", "", "normal 0 0 0 slave 268435456 67108864 60 pubsub 33554432 8388608 60"),
     (

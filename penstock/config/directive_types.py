@@ -312,18 +312,19 @@ class EventClasses(Text):
     """
 
     ALL: Final = "g$lshzxetda"  # a, for arrays: Redis 8.8
+    WAYS: Final = "KEmSTIV"  # the last four, of the parts of values: Redis 8.8
 
     def one(self, word: str) -> str:
-        if not set(word) <= set(self.ALL + "AKEnocm"):
+        if not set(word) <= set(self.ALL + "Anoc" + self.WAYS):
             raise BadValue("Invalid event class character. Use 'Ag$lshzxeKEtmdn'.")
         letters = set(word.replace("A", self.ALL))
-        return "".join(letter for letter in self.ALL + "nocKEm" if letter in letters)
+        return "".join(letter for letter in self.ALL + "noc" + self.WAYS if letter in letters)
 
     def shown(self, value: str) -> str:
         if not value.startswith(self.ALL):
             return value
         # Together with A, Redis 8.6.3 does not show n, o and c, although they are in force.
-        return "A" + "".join(letter for letter in value[len(self.ALL) :] if letter in "KEm")
+        return "A" + "".join(letter for letter in value[len(self.ALL) :] if letter in self.WAYS)
 
 
 class Integers(Kind):

@@ -276,7 +276,7 @@ USED: Final = (
         "notify-keyspace-events",
         "",
         EventClasses(),
-        "Keyspace events to publish: K by key, E by event, then letters of event classes.",
+        "Keyspace events to publish: K by key, E by event, S, T, I and V with fields, then letters of event classes.",
     ),
     Directive(
         "slowlog-log-slower-than", "10000", Number(-1, LONG), "Microseconds from which a request is slow; -1 for never."

@@ -1,5 +1,6 @@
 """What a handler is given: the session that asks, its database, the time, and the ways to note a change."""
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from penstock.engine import refusals
@@ -296,6 +297,13 @@ class Context:
         """A keyspace event of one class letter: event("t", b"xadd", key)."""
         if self.key_events.letters:
             self.key_events.publish(self.db_index, kind, name, key)
+
+    def part_event(self, kind: str, name: bytes, key: bytes, parts: Sequence[bytes]) -> None:
+        """As `event`, with the fields or members that it is about, for clients that want these (Redis 8.8)."""
+        if self.key_events.letters:
+            self.key_events.publish(self.db_index, kind, name, key)
+            if self.key_events.of_parts:
+                self.key_events.publish_parts(self.db_index, kind, name, key, parts)
 
     def notify_flush(self, is_lazy: bool) -> bytes:
         """A database was emptied: notify clients that track keys. Returns what is sent before the reply of the request.

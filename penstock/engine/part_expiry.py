@@ -4,6 +4,7 @@ Fields are logged as HDEL and published as `hexpired` (Redis 8.6.3), members as 
 feature's author's branch).
 """
 
+from collections.abc import Sequence
 from typing import Final
 
 from penstock.engine.context import Context
@@ -30,10 +31,13 @@ def log_times(ctx: Context, found: Timed, request: list[bytes]) -> None:
         ctx.log_request(request)
 
 
-def notify_changed(ctx: Context, key: bytes, found: Timed, event: bytes, changes: int = 1) -> None:
-    """Parts were set, removed or got another time: watchers are notified. The log's line is the caller's."""
+def notify_changed(ctx: Context, key: bytes, found: Timed, event: bytes, parts: Sequence[bytes], changes: int) -> None:
+    """Parts were set, removed or got another time: watchers are notified. The log's line is the caller's.
+
+    parts: as the event tells them; empty where it tells none, or no client wants them.
+    """
     ctx.touch(key)
-    ctx.event("s" if isinstance(found, Set) else "h", event, key)
+    ctx.part_event("s" if isinstance(found, Set) else "h", event, key, parts)
     ctx.dirty += changes
     if found.due is not None:
         ctx.db.note_parts(key, found)
@@ -59,7 +63,7 @@ def expire_parts(ctx: Context, key: bytes, found: Timed, overdue: list[bytes]) -
 def take_out_expired(ctx: Context, key: bytes, found: Timed, overdue: list[bytes]) -> None:
     """Remove parts past their time, and publish it. The log's line is the caller's."""
     found.take_out(overdue)
-    notify_changed(ctx, key, found, b"sexpired" if isinstance(found, Set) else b"hexpired", 0)
+    notify_changed(ctx, key, found, b"sexpired" if isinstance(found, Set) else b"hexpired", overdue, 0)
     ctx.statistics.expired_subkeys += len(overdue)
 
 

@@ -49,7 +49,7 @@ def expire(ctx: Context, args: list[bytes], words: PartWords, found: Timed | Non
     if changed and passed:
         notify_deleted(ctx, key, found, changed, changed)
     elif changed:
-        notify_changed(ctx, key, found, words.event(b"expire"), len(changed))
+        notify_changed(ctx, key, found, words.event(b"expire"), changed, len(changed))
         log_expiry(ctx, key, found, words, when_ms, condition, changed)
     return reply.array(replies)
 
@@ -62,7 +62,7 @@ def has_passed(ctx: Context, when_ms: int) -> bool:
 def notify_deleted(ctx: Context, key: bytes, found: Timed, removed: list[bytes], logged: list[bytes]) -> None:
     """Send the events for removed parts and log their removal; the key is removed with the last part."""
     removal = removal_of(found)
-    notify_changed(ctx, key, found, removal.lower(), len(removed))
+    notify_changed(ctx, key, found, removal.lower(), removed, len(removed))
     ctx.log(removal, key, *logged)
     remove_if_empty(ctx, key, found)
 
@@ -234,13 +234,17 @@ def persist(ctx: Context, args: list[bytes], words: PartWords, found: Timed | No
     if found is None:
         return reply.array([NO_PART] * len(parts))
     replies: list[bytes] = []
+    changed: list[bytes] = []
     for part in parts:
         if not shows(ctx, found, part):
             replies.append(NO_PART)
+        elif found.persist(part):
+            replies.append(SET)
+            changed.append(part)
         else:
-            replies.append(SET if found.persist(part) else NO_EXPIRY)
-    if SET in replies:
-        notify_changed(ctx, args[1], found, words.event(b"persist"), replies.count(SET))
+            replies.append(NO_EXPIRY)
+    if changed:
+        notify_changed(ctx, args[1], found, words.event(b"persist"), changed, len(changed))
         if expired_among(ctx, found, parts):
             log_persist(ctx, args[1], found, words, [part for part in parts if shows(ctx, found, part)])
         else:

@@ -19,9 +19,9 @@ def hset_batch(ctx: Context, batch: RequestBatch, replies: list[bytes]) -> int:
     """Run HSETs; returns how many.
 
     It ends before a key of another type, one past its time or that a client waits for, and before a hash with
-    times of expiry of its fields.
+    times of expiry of its fields; it does not begin where events tell fields.
     """
-    if batch.width % 2:
+    if batch.width % 2 or ctx.key_events.of_parts:
         return 0
     keys, has_one_field = batch_keys.free(ctx, batch.words_at(1)), batch.width == 4
     fields, values = (batch.words_at(2), batch.words_at(3)) if has_one_field else (NO_WORDS, NO_WORDS)
@@ -44,7 +44,7 @@ def hset_batch(ctx: Context, batch: RequestBatch, replies: list[bytes]) -> int:
             words = batch.words_from(2, at)
             replies.append(reply.integer(found.put_all(words)))
             note_size(ctx, found, words)
-        notify_changed(ctx, key, found, b"hset", (stop - done) * (batch.width - 2) // 2)
+        notify_changed(ctx, key, found, b"hset", (), (stop - done) * (batch.width - 2) // 2)
         done = stop
     batch_keys.log_first(ctx, batch, done)
     return done

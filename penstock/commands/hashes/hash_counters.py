@@ -67,5 +67,5 @@ def _put(ctx: Context, key: bytes, field: bytes, text: bytes, event: bytes) -> H
     found = hash_or_new(ctx, key)
     found.put(field, text)
     note_size(ctx, found, [field, text])
-    notify_changed(ctx, key, found, event)
+    notify_changed(ctx, key, found, event, (field,), 1)
     return found

@@ -78,13 +78,13 @@ def hgetex(ctx: Context, args: list[bytes]) -> bytes:
         return reply.array(replies)
     there = [field for field in options.parts if found.has(field)]
     if options.persists:
-        changes = sum([found.persist(field) for field in there])
-        if changes:
-            notify_changed(ctx, key, found, b"hpersist", changes)
+        changed = [field for field in there if found.persist(field)]
+        if changed:
+            notify_changed(ctx, key, found, b"hpersist", changed, len(changed))
             log_persist(ctx, key, found, FIELDS, options.parts)
     elif there:
         set_times(found, there, options.when_ms)
-        notify_changed(ctx, key, found, b"hexpire", len(there))
+        notify_changed(ctx, key, found, b"hexpire", there, len(there))
         log_expiry(ctx, key, found, FIELDS, options.when_ms, b"", options.parts)
     return reply.array(replies)
 
@@ -129,14 +129,14 @@ def hsetex(ctx: Context, args: list[bytes]) -> bytes:
     note_size(ctx, found, options.parts)
     if options.expires:
         found.keep_times()
-    notify_changed(ctx, key, found, b"hset", len(fields))
+    notify_changed(ctx, key, found, b"hset", fields, len(fields))
     if options.expires and has_passed(ctx, options.when_ms):
         removed = found.take_out(fields)
         notify_deleted(ctx, key, found, removed, removed)
         return reply.ONE
     if options.expires:
         set_times(found, fields, options.when_ms)
-        notify_changed(ctx, key, found, b"hexpire", 0)
+        notify_changed(ctx, key, found, b"hexpire", fields, 0)
     field_effects.log_setting(ctx, key, found, options.absolute, options.parts)
     return reply.ONE
 

@@ -70,7 +70,7 @@ def _set(ctx: Context, args: list[bytes], name: bytes) -> int:
         for field in words[::2]:
             found.persist(field)
     note_size(ctx, found, words)
-    notify_changed(ctx, key, found, b"hset", (len(args) - 2) // 2)
+    notify_changed(ctx, key, found, b"hset", words[::2] if ctx.key_events.of_parts else (), len(words) // 2)
     ctx.log_request(args)
     return new
 
@@ -92,7 +92,7 @@ def hsetnx(ctx: Context, args: list[bytes]) -> bytes:
     found = hash_or_new(ctx, key)
     found.put(field, value)
     note_size(ctx, found, args[2:])
-    notify_changed(ctx, key, found, b"hset")
+    notify_changed(ctx, key, found, b"hset", (field,), 1)
     ctx.log_request(args)
     return reply.ONE
 
@@ -247,9 +247,9 @@ def hexists(ctx: Context, args: list[bytes]) -> bytes:
 def hdel(ctx: Context, args: list[bytes]) -> bytes:
     key = args[1]
     found = hash_at(ctx, key)
-    removed = 0 if found is None else len(found.take_out(args[2:]))
+    removed = [] if found is None else found.take_out(args[2:])
     if removed and found is not None:
-        notify_changed(ctx, key, found, b"hdel", removed)
+        notify_changed(ctx, key, found, b"hdel", removed, len(removed))
         remove_if_empty(ctx, key, found)
         ctx.log_request(args)
-    return reply.integer(removed)
+    return reply.integer(len(removed))

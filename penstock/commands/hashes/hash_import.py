@@ -65,7 +65,7 @@ def himport_set(ctx: Context, args: list[bytes]) -> bytes:
     if ctx.value(key) is not None:
         ctx.log(b"DEL", key)
     overwrite(ctx, key, imported)
-    ctx.event("h", b"hset", key)
+    ctx.part_event("h", b"hset", key, fields)
     ctx.dirty += 1
     ctx.log(*effect)
     return reply.OK

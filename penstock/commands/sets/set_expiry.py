@@ -126,7 +126,7 @@ def saddex(ctx: Context, args: list[bytes]) -> bytes:
     if not options.keeps:
         changes += sum([found.persist(member) for member in there])
     if changes or options.expires:
-        notify_changed(ctx, key, found, b"sadd", changes)
+        notify_changed(ctx, key, found, b"sadd", members, changes)
         _set_times(ctx, key, found, options)
         _log(ctx, key, found, options, there)
     return reply.ONE
@@ -136,7 +136,7 @@ def _set_times(ctx: Context, key: bytes, found: Set, options: Options) -> None:
     if options.expires:
         part_expiry.set_times(found, options.parts, options.when_ms)
         _leave_integers(ctx, found)
-        notify_changed(ctx, key, found, MEMBERS.event(b"expire"), len(options.parts))
+        notify_changed(ctx, key, found, MEMBERS.event(b"expire"), options.parts, len(options.parts))
 
 
 def _log(ctx: Context, key: bytes, found: Set, options: Options, there: list[bytes]) -> None:

@@ -87,7 +87,7 @@ def add_members(ctx: Context, key: bytes, found: Set | None, members: list[bytes
 
 def notify_removed(ctx: Context, key: bytes, found: Set, event: bytes, count: int) -> None:
     """Send the events for removed members; the key is removed with the last member. The caller logs it."""
-    notify_changed(ctx, key, found, event, count)
+    notify_changed(ctx, key, found, event, (), count)
     remove_if_empty(ctx, key, found)
 
 

@@ -2,8 +2,12 @@
 
 Published twice, as `notify-keyspace-events` wants: on `__keyspace@0__:key` the event, on `__keyevent@0__:event` the key
 (https://redis.io/docs/latest/develop/pubsub/keyspace-notifications/).
+
+Events of fields and members are also published with these, in up to four ways (Redis 8.8,
+https://redis.io/docs/latest/develop/pubsub/subkeyspace-notifications/; the forms are those that redis-py 8.1 reads).
 """
 
+from collections.abc import Sequence
 from typing import Final
 
 from penstock.config.settings import Settings
@@ -14,18 +18,24 @@ from penstock.engine.state import NOTIFYING
 
 BY_KEY: Final = "K"
 BY_EVENT: Final = "E"
+PARTS_BY_KEY: Final = "S"
+PARTS_BY_EVENT: Final = "T"
+BY_PART: Final = "I"
+PARTS_BY_EVENT_AND_KEY: Final = "V"
+OF_PARTS: Final = frozenset([PARTS_BY_KEY, PARTS_BY_EVENT, BY_PART, PARTS_BY_EVENT_AND_KEY])
+WAYS: Final = OF_PARTS | {BY_KEY, BY_EVENT}
 
 
 def wanted(settings: Settings) -> str:
-    """The letters of the classes that are published, with K and E; none where neither K nor E is set."""
+    """The letters of the classes and ways that are published; none where no way is set."""
     letters = settings.text("notify-keyspace-events")
-    return letters if BY_KEY in letters or BY_EVENT in letters else ""
+    return "" if WAYS.isdisjoint(letters) else letters
 
 
 class KeyEvents:
-    """letters: of the classes of events that are published now, with K and E; empty: none."""
+    """letters: of the classes and ways of events that are published now; empty: none. of_parts: also with parts."""
 
-    __slots__ = ("_clients", "_conditions", "_settings", "_subscriptions", "letters")
+    __slots__ = ("_clients", "_conditions", "_settings", "_subscriptions", "letters", "of_parts")
 
     def __init__(
         self, settings: Settings, subscriptions: Subscriptions, clients: Clients, conditions: Conditions
@@ -35,6 +45,7 @@ class KeyEvents:
         self._clients = clients
         self._conditions = conditions
         self.letters = ""
+        self.of_parts = False
         settings.watch("notify-keyspace-events", self._follow_settings)
         self._follow_settings()
 
@@ -44,6 +55,7 @@ class KeyEvents:
     def choose(self, letters: str) -> None:
         """Publish the events of these letters from now on."""
         self.letters = letters
+        self.of_parts = not OF_PARTS.isdisjoint(letters)
         self._conditions.set(NOTIFYING, letters != "")
 
     def publish(self, db_index: int, kind: str, name: bytes, key: bytes) -> None:
@@ -55,3 +67,20 @@ class KeyEvents:
             subscriptions.publish(b"__keyspace@%d__:%b" % (db_index, key), name, outgoing)
         if BY_EVENT in letters:
             subscriptions.publish(b"__keyevent@%d__:%b" % (db_index, name), key, outgoing)
+
+    def publish_parts(self, db_index: int, kind: str, name: bytes, key: bytes, parts: Sequence[bytes]) -> None:
+        """Publish the event with the parts of the key's value that it is about: none where there are none."""
+        subscriptions, letters, outgoing = self._subscriptions, self.letters, self._clients.outgoing
+        if not parts or kind not in letters or (not subscriptions.channels and not subscriptions.patterns):
+            return
+        listed = b",".join([b"%d:%b" % (len(part), part) for part in parts])
+        if PARTS_BY_KEY in letters:
+            subscriptions.publish(b"__subkeyspace@%d__:%b" % (db_index, key), b"%b|%b" % (name, listed), outgoing)
+        if PARTS_BY_EVENT in letters:
+            payload = b"%d:%b|%b" % (len(key), key, listed)
+            subscriptions.publish(b"__subkeyevent@%d__:%b" % (db_index, name), payload, outgoing)
+        if BY_PART in letters and b"\n" not in key:  # the channel would not tell where the key ends
+            for part in parts:
+                subscriptions.publish(b"__subkeyspaceitem@%d__:%b\n%b" % (db_index, key, part), name, outgoing)
+        if PARTS_BY_EVENT_AND_KEY in letters:
+            subscriptions.publish(b"__subkeyspaceevent@%d__:%b|%b" % (db_index, name, key), listed, outgoing)
