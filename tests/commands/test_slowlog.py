@@ -1,12 +1,15 @@
 """SLOWLOG and LATENCY."""
 
+import re
+from typing import Final
+
 import pytest
 
 from penstock.clock import ManualClock
 from penstock.engine.telemetry.statistics import Histogram
 from tests.support.clock import NOW_MS
 from tests.support.dialogue import Dialogue
-from tests.support.engines import make_engine
+from tests.support.engines import make_engine, settings_with
 from tests.support.replies_beside_redis import engine_for_debugging, replies_of_both
 
 ALIKE = {
@@ -47,14 +50,14 @@ def test_a_slow_request_is_kept_with_its_client(everything_is_slow: Dialogue) ->
 
     slow = everything_is_slow("SLOWLOG GET 1")
 
-    assert slow == [[2, NOW_MS // 1000, 0, [b"PING"], b"127.0.0.1:50000", b"me"]]
+    assert slow == [[2, NOW_MS // 1000, 0, [b"PING"], b"127.0.0.1:50000", b"me", 1]]
 
 
 def test_how_long_it_took_is_told(clock: ManualClock) -> None:
     dialogue = Dialogue(engine_for_debugging())
     dialogue("DEBUG SLEEP 0.02")
 
-    ((_, _, usec, words, _, _),) = dialogue("SLOWLOG GET")
+    ((_, _, usec, words, *_),) = dialogue("SLOWLOG GET")
 
     assert (usec, words) == (20_000, [b"DEBUG", b"SLEEP", b"0.02"])
 
@@ -63,9 +66,35 @@ def test_long_requests_are_cut(everything_is_slow: Dialogue) -> None:
     everything_is_slow("SET k " + "v" * 148, "DEL " + " ".join(["k"] * 35))
 
     (delete, write) = slow_words(everything_is_slow)
+    counts = [slow[-1] for slow in everything_is_slow("SLOWLOG GET -1")]
 
     assert (len(delete), delete[-2:]) == (32, [b"k", b"... (5 more arguments)"])
     assert write[2] == b"v" * 128 + b"... (20 more bytes)"
+    assert counts[1:] == [36, 3, 2]  # with a SLOWLOG GET before them
+
+
+def test_an_older_redis_does_not_count_the_words() -> None:
+    dialogue = Dialogue(make_engine(settings=settings_with(compat_version="8.8")))
+    dialogue("CONFIG SET slowlog-log-slower-than 0")
+
+    (slow,) = dialogue("SLOWLOG GET")
+
+    assert len(slow) == 6
+
+
+OLDER: Final = (
+    "CONFIG SET slowlog-log-slower-than 0", "SET a 1", "GET a", f"DEL {' '.join('abcdefghijklmnopqrstuvwxyz' * 2)}",
+    "CONFIG SET slowlog-log-slower-than -1", "SLOWLOG LEN", "SLOWLOG GET 1", "SLOWLOG GET -1", "SLOWLOG RESET",
+    "CONFIG SET slowlog-log-slower-than 10000",
+)  # fmt: skip
+TOLD_OF_TIME: Final = re.compile(rb"(?::\d+\r\n){3}|\$\d+\r\n127\.0\.0\.1:\d+")
+
+
+def test_slow_requests_are_told_as_by_an_older_redis(reference_port: int) -> None:
+    settings = settings_with(compat_version="8.6", appendonly="no")
+    theirs, ours = replies_of_both(reference_port, ["SLOWLOG RESET", *OLDER], 2, make_engine(settings=settings))
+
+    assert [TOLD_OF_TIME.sub(b"", reply) for reply in ours] == [TOLD_OF_TIME.sub(b"", reply) for reply in theirs]
 
 
 @pytest.mark.parametrize(

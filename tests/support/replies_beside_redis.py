@@ -33,9 +33,11 @@ def made_equal(reply: bytes) -> bytes:
     return reply
 
 
-def replies_of_both(port: int, lines: list[str], resp: int) -> tuple[list[bytes], list[bytes]]:
+def replies_of_both(
+    port: int, lines: list[str], resp: int, engine: Engine | None = None
+) -> tuple[list[bytes], list[bytes]]:
     """Redis's and Penstock's replies to each line, in a dialogue of their own."""
-    ours = Dialogue(engine_for_debugging())
+    ours = Dialogue(engine or engine_for_debugging())
     theirs: list[bytes] = []
     here: list[bytes] = []
     with socket.create_connection(("127.0.0.1", port), PATIENCE_S) as connection:

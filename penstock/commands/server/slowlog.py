@@ -40,7 +40,8 @@ def slowlog_get(ctx: Context, args: list[bytes]) -> bytes:
         if count < ALL:
             raise ReplyError(refusal)
     kept = list(ctx.telemetry.slow_log.requests)
-    return reply.array([slow.as_reply() for slow in (kept if count == ALL else kept[:count])])
+    shown = [ctx.shown(slow.fields()) for slow in (kept if count == ALL else kept[:count])]
+    return reply.array([reply.array([element for _, element in fields]) for fields in shown])
 
 
 @command(
@@ -83,7 +84,8 @@ def slowlog_help(ctx: Context, args: list[bytes]) -> bytes:
             (
                 "GET [<count>]",
                 "List <count> slow requests (default: 10, -1: all), newest first. Each has its id, the\n"
-                "unix time, its duration in microseconds, its arguments, the client's address and name.",
+                "unix time, its duration in microseconds, its arguments, the client's address and name,\n"
+                "and how many arguments it had before they were shortened (from 8.10 on).",
             ),
             ("LEN", "Return the number of slow requests in the log."),
             ("RESET", "Empty the log."),

@@ -30,6 +30,7 @@ FIELDS: Final = {  # of replies, and sections of INFO
     ("INFO", "commands_per_parse_batch_avg"): "8.8.0", ("INFO", "hash_templates"): "8.10.0",
     ("INFO", "hash_template_keys"): "8.10.0", ("INFO", "used_memory_hash_templates"): "8.10.0",
     ("INFO", "backup_in_progress"): "8.10.0", ("INFO", "blessed_keys"): "8.12.0",
+    ("SLOWLOG|GET", "word-count"): "8.10.0",
     ("MEMORY|STATS", "overhead.hashtable.blessed"): "8.12.0",
 } | {
     (name, field): since

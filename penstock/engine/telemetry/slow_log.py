@@ -10,29 +10,32 @@ from penstock.protocol import reply
 
 
 class SlowRequest:
-    """One line of the log."""
+    """One line of the log. `words`: the first of `word_count`, shortened."""
 
-    __slots__ = ("address", "id", "name", "started_s", "usec", "words")
+    __slots__ = ("address", "id", "name", "started_s", "usec", "word_count", "words")
 
-    def __init__(self, id: int, started_s: int, usec: int, words: list[bytes], address: str, name: bytes) -> None:
+    def __init__(
+        self, id: int, started_s: int, usec: int, words: list[bytes], word_count: int, address: str, name: bytes
+    ) -> None:
         self.id = id
         self.started_s = started_s  # unix time in seconds
         self.usec = usec
         self.words = words
+        self.word_count = word_count
         self.address = address
         self.name = name  # of the client
 
-    def as_reply(self) -> bytes:
-        return reply.array(
-            [
-                reply.integer(self.id),
-                reply.integer(self.started_s),
-                reply.integer(self.usec),
-                reply.bulks(self.words),
-                reply.bulk(self.address.encode()),
-                reply.bulk(self.name),
-            ]
-        )
+    def fields(self) -> list[tuple[bytes, bytes]]:
+        """The elements of the reply, each behind a name of ours."""
+        return [
+            (b"id", reply.integer(self.id)),
+            (b"started", reply.integer(self.started_s)),
+            (b"duration", reply.integer(self.usec)),
+            (b"words", reply.bulks(self.words)),
+            (b"address", reply.bulk(self.address.encode())),
+            (b"name", reply.bulk(self.name)),
+            (b"word-count", reply.integer(self.word_count)),
+        ]
 
 
 class SlowLog:
@@ -53,7 +56,7 @@ class SlowLog:
             redacted(row, request), number("slowlog-entry-max-argc"), number("slowlog-entry-max-string-len")
         )
         self.requests.appendleft(
-            SlowRequest(self.next_id, now_us // 1_000_000, usec, kept, session.address, session.name)
+            SlowRequest(self.next_id, now_us // 1_000_000, usec, kept, len(request), session.address, session.name)
         )
         self.next_id += 1
         self.shorten()
