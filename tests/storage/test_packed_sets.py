@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from penstock.engine.arguments import is_integer
+from penstock.storage.types.packed_table import MOST_ENTRIES
 from penstock.storage.types.set_forms.packed_parts import LONGEST_PACKED, MOST_PACKED
 from penstock.storage.types.sets import Form, Set, SetLimits
 
@@ -25,65 +26,81 @@ def is_packed(held: Set) -> bool:
     return held._many is None
 
 
-class BesideATable(RuleBasedStateMachine):
-    """Whatever is done to a set that may be packed is done to one that has a table from its start, too."""
+class BesideADict(RuleBasedStateMachine):
+    """Whatever is done to a set is done to a dict, too, which has the order that the set's form promises."""
 
     def __init__(self) -> None:
         super().__init__()
         self.limits = LIMITS[0]
-        self.held, self.plain = Set(), Set()
-        self.plain.table()
-        self.held.form = self.plain.form = Form.INTSET
+        self.held = Set()
+        self.held.take_form(Form.INTSET)
+        self.plain: dict[bytes, None] = {}
 
-    @rule(members=SOME, limits=st.sampled_from(LIMITS))
-    def start_anew(self, members: list[bytes], limits: SetLimits) -> None:
+    def added(self, members: list[bytes]) -> int:
+        """Add to the dict: a set of integers is in ascending order when the first other member comes."""
+        before = len(self.plain)
+        for member in members:
+            if self.held.form is Form.INTSET and not is_integer(member) and all(map(is_integer, self.plain)):
+                self.plain = dict.fromkeys(sorted(self.plain, key=int))
+            self.plain[member] = None
+        return len(self.plain) - before
+
+    @rule(members=SOME, limits=st.sampled_from(LIMITS), extra=st.sampled_from([0, 200, 1100]))
+    def start_anew(self, members: list[bytes], limits: SetLimits, extra: int) -> None:
         self.limits = limits
-        self.held, self.plain = Set.made(members, limits), Set()
-        self.plain.form = limits.form_for(members[0], len(members))
-        self.plain.table()
-        self.plain.add(members, limits)
+        members = [*members, *(b"%d" % number for number in range(extra))]
+        self.held, self.plain = Set(), {}
+        self.held.take_form(limits.form_for(members[0], len(members)))
+        self.added(members)
+        self.held = Set.made(members, limits)
 
     @rule(members=SOME)
     def add(self, members: list[bytes]) -> None:
-        for each in (self.held, self.plain):
-            each.expect(len(members), self.limits)
-        assert self.held.add(members, self.limits) == self.plain.add(members, self.limits)
+        self.held.expect(len(members), self.limits)
+        assert self.added(members) == self.held.add(members, self.limits)
 
-    @rule(room=st.integers(-2, 3), most=st.sampled_from([MOST_PACKED, INTSET]), at_once=st.booleans())
+    @rule(room=st.integers(-2, 3), most=st.sampled_from([MOST_PACKED, INTSET, MOST_ENTRIES]), at_once=st.booleans())
     def fill(self, room: int, most: int, at_once: bool) -> None:
-        """Up to a limit of the packed form or of the intset, or over it."""
+        """Up to a limit of a form, or over it."""
         members = [b"%d" % number for number in range(100, 100 + max(most - room - len(self.held), 0))]
         for some in [members] if at_once else [[member] for member in members]:
-            assert self.held.add(some, self.limits) == self.plain.add(some, self.limits)
+            assert self.added(some) == self.held.add(some, self.limits)
 
     @rule(kept=st.integers(0, 3))
     def remove_most(self, kept: int) -> None:
-        self.remove(self.plain.listed()[kept:])
+        self.remove(list(self.plain)[kept:])
 
     @rule(member=NAMES)
     def add_one(self, member: bytes) -> None:
-        assert self.held.add_one(member, self.limits) == self.plain.add_one(member, self.limits)
+        assert self.added([member]) == self.held.add_one(member, self.limits)
 
     @rule(members=SOME)
     def remove(self, members: list[bytes]) -> None:
-        assert self.held.remove(members) == self.plain.remove(members)
+        there = [member for member in dict.fromkeys(members) if member in self.plain]
+        for member in there:
+            del self.plain[member]
+        assert self.held.remove(members) == len(there)
 
     @rule(at=st.integers(0, 20))
     def remove_known(self, at: int) -> None:
-        members = self.plain.listed()
+        members = list(self.plain)
         if members:
             self.remove([members[at % len(members)]])
 
     @rule()
     def settle(self) -> None:
-        if len(self.plain):
+        if self.plain:
             self.held.settle(self.limits)
-            self.plain.settle(self.limits)
 
     @rule()
     def rebuild(self) -> None:
         self.held.rebuild(self.limits)
-        self.plain.rebuild(self.limits)
+
+    @rule(form=st.sampled_from([Form.LISTPACK, Form.HASHTABLE]))
+    def take_form(self, form: Form) -> None:
+        if self.held.form is Form.INTSET:
+            self.plain = dict.fromkeys(self.held.listed())
+        self.held.take_form(form)
 
     @rule()
     def copy(self) -> None:
@@ -91,29 +108,33 @@ class BesideATable(RuleBasedStateMachine):
 
     @rule(seed=st.integers(0, 5))
     def take_any(self, seed: int) -> None:
-        if len(self.held):
-            assert self.held.random_member(Random(seed)) in self.plain.members()
+        if self.plain:
+            assert self.held.random_member(Random(seed)) in self.plain
 
     @rule(members=SOME, many=st.sampled_from([0, 20]))
     def compare(self, members: list[bytes], many: int) -> None:
-        asked = members + self.plain.listed()[:3] + [b"%d" % number for number in range(many)]
-        assert self.held.common(asked) == self.plain.common(asked)
-        assert self.held.missing(asked) == self.plain.missing(asked)
+        asked = members + list(self.plain)[:3] + [b"%d" % number for number in range(many)]
+        assert self.held.common(asked) == [member for member in asked if member in self.plain]
+        assert self.held.missing(asked) == [member for member in asked if member not in self.plain]
 
     @invariant()
     def it_holds_the_same(self) -> None:
-        if len(self.plain):
+        if self.plain:
             self.held.check()
-            self.plain.check()
         assert len(self.held) == len(self.plain)
-        assert self.held.form is self.plain.form
-        assert self.held.listed() == self.plain.listed()
-        assert list(self.held.members()) == list(self.plain.members())
-        self.held.in_order().check(self.plain.members())
-        assert all(self.held.has(name) == self.plain.has(name) for name in [*ALIKE, *self.plain.members()])
+        listed = self.held.listed()
+        assert set(listed) == set(self.held.members()) == set(self.plain)
+        if self.held.form is Form.INTSET:
+            assert listed == sorted(self.plain, key=int)
+        elif self.held.form is Form.LISTPACK:
+            assert listed == list(self.plain)
+        else:
+            self.plain = dict.fromkeys(listed)  # the order means nothing
+        self.held.in_order().check(self.plain)
+        assert all(self.held.has(name) == (name in self.plain) for name in [*ALIKE, *self.plain])
 
 
-TestBesideATable = BesideATable.TestCase
+TestBesideADict = BesideADict.TestCase
 
 
 def test_every_member_of_a_packed_set_may_be_the_random_one() -> None:
@@ -131,7 +152,12 @@ def test_few_short_members_are_packed_until_one_too_many_comes() -> None:
     assert held.add([b"one more", b"4", b"another"]) == 2
 
     assert not is_packed(held)
-    assert held.listed() == [*[b"%d" % number for number in range(MOST_PACKED - 1)], b"last", b"one more", b"another"]
+    assert set(held.listed()) == {
+        *[b"%d" % number for number in range(MOST_PACKED - 1)],
+        b"last",
+        b"one more",
+        b"another",
+    }
 
 
 def test_a_long_member_is_not_packed() -> None:
@@ -141,3 +167,18 @@ def test_a_long_member_is_not_packed() -> None:
     assert held.add([b"n" * (LONGEST_PACKED + 1)]) == 1
 
     assert not is_packed(held)
+
+
+def test_a_set_of_integers_grows_and_shrinks_through_all_widths() -> None:
+    numbers = [5, -5, 32767, -32768, 32768, -(2**31), 2**31, 2**63 - 1, -(2**63), 10**18, -(10**18)]
+    held = Set.made([b"7"], LIMITS[0])
+
+    for number in numbers:
+        assert held.add_one(b"%d" % number, LIMITS[0])
+        held.check()
+
+    assert is_packed(held)
+    assert [int(member) for member in held.listed()] == sorted([7, *numbers])
+    assert not any(map(held.has, [b"", b"-", b"07", b"-0", b"9223372036854775808", b"-32769", b"x"]))
+    assert held.remove([b"%d" % number for number in numbers]) == len(numbers)
+    assert held.listed() == [b"7"]

@@ -57,7 +57,7 @@ def _take_up_forms(db: Database, keys: dict[bytes, bool], limits: SetLimits) -> 
     for key, has_times in keys.items():
         value = db.values.get(key)
         if isinstance(value, Set):
-            value.form = Form.LISTPACK
+            value.take_form(Form.LISTPACK)
             value.settle(limits)
         if isinstance(value, Timed) and has_times:
             value.keep_times()

@@ -104,7 +104,7 @@ def intset_set(source: Source) -> Set:
 def listpack_set(source: Source) -> Set:
     """Its members may all be integers: then it had another member once."""
     made = set_of(listpack.texts(source.string()))
-    made.form = Form.LISTPACK
+    made.take_form(Form.LISTPACK)
     return made
 
 

@@ -1,19 +1,19 @@
 """Sets: members in an order that means nothing, and is yet the same whenever it is shown.
 
-A small one is packed into one bytes object (packed_members.py). Once it has too many members or a long one, it has a
-table of them (member_table.py), for good.
+A small one is packed into one bytes object: integers of one width (packed_integers.py), or texts (packed_members.py).
+Once it has too many members or a long one, it has a table of them (member_table.py), for good.
 """
 
 from collections.abc import Callable, Iterable, Iterator
 from enum import Enum
-from itertools import filterfalse
 from random import Random
 from typing import Final
 
 from penstock.storage.types.collection import Timed
 from penstock.storage.types.scan_order import HashOrder
-from penstock.storage.types.set_forms import packed_members
+from penstock.storage.types.set_forms import packed_integers, packed_members
 from penstock.storage.types.set_forms.member_table import MemberTable
+from penstock.storage.types.set_forms.packed_integers import MOST_INTEGERS
 from penstock.storage.types.set_forms.packed_parts import EMPTY, LONGEST_PACKED, MOST_PACKED
 
 MOST_WALKED: Final = 16  # members that are looked for by a walk each; for more a table is made
@@ -50,14 +50,16 @@ class SetLimits:
 class Set(Timed):
     """Members, in the order in which they came.
 
-    form: as Redis would keep it. It says nothing of the form here, but the order in which members are told, SSCAN and
-    OBJECT ENCODING follow this. A set only outgrows forms: one that was large stays large.
+    form: as Redis would keep it. SSCAN and OBJECT ENCODING follow this, and the order in which members are told: that
+    of an intset is ascending, that of a listpack the order in which they came, that of a hash table means nothing. A
+    set only outgrows forms: one that was large stays large.
 
-    Invariants: where `_many` is None, `_few` has `_count` members, packed; else `_few` is empty, `_count` 0. In the
-    costs, n is the number of members; while packed, what costs O(1) is a walk over the few.
+    Invariants: where `_many` is None, `_few` has `_count` members, packed, as integers if the form is an intset; else
+    `_few` is empty, `_count` 0. In the costs, n is the number of members; while packed, what costs O(1) is a walk over
+    the few.
     """
 
-    __slots__ = ("_count", "_few", "_many", "form")
+    __slots__ = ("_count", "_few", "_form", "_many")
 
     def __init__(self, members: Iterable[bytes] = ()) -> None:
         """In the form for large sets; `made` chooses one."""
@@ -66,16 +68,36 @@ class Set(Timed):
         self._few = EMPTY
         self._count = 0
         self._many: MemberTable | None = None
-        self.form = Form.HASHTABLE
+        self._form = Form.HASHTABLE
         if members:
-            self._many = MemberTable(members)
+            self._many = MemberTable(members, True)  # until `settle`, which may find that the order means something
             self._pack()
+
+    @property
+    def form(self) -> Form:
+        return self._form
+
+    def take_form(self, form: Form) -> None:
+        """Have another form; all members must be integers for an intset. O(1); O(n log n) of a table, of integers."""
+        if form is not self._form and (self._many is not None or Form.INTSET in (self._form, form)):
+            members = self.listed()
+            self._few, self._count = EMPTY, 0
+            self._many = MemberTable(members, True)
+            self._form = form
+            self._pack()
+            self._scatter()
+        self._form = form
+
+    def _scatter(self) -> None:
+        """In a table, the order of the members means nothing where the form is that of large sets."""
+        if self._form is Form.HASHTABLE and self._many is not None:
+            self._many.scatter()
 
     @staticmethod
     def made(members: list[bytes], limits: SetLimits, form: Form | None = None) -> "Set":
         """A set of at least one member. form: the one it begins with, where it is not chosen by their number."""
         made = Set()
-        made.form = limits.form_for(members[0], len(members)) if form is None else form
+        made._form = limits.form_for(members[0], len(members)) if form is None else form
         made.add(members, limits)
         return made
 
@@ -83,22 +105,22 @@ class Set(Timed):
         """Choose the form by the members, where their history is not known: read from a file."""
         members = self.members()
         count = len(members)
-        is_listpack = self.form is Form.LISTPACK  # as it was read
+        is_listpack = self._form is Form.LISTPACK  # as it was read
         if not is_listpack and count <= limits.integers and all(map(limits.is_integer, members)):
-            self.form = Form.INTSET
-            self._pack()
+            self.take_form(Form.INTSET)
         else:
             is_small = count <= limits.members and all(len(member) <= limits.length for member in members)
-            self.form = Form.LISTPACK if is_small else Form.HASHTABLE
+            self.take_form(Form.LISTPACK if is_small else Form.HASHTABLE)
+            self._scatter()
 
     def __len__(self) -> int:
-        return self._count if self._many is None else len(self._many.members)
+        return self._count if self._many is None else len(self._many)
 
     def copy(self) -> "Set":
         copied = Set()
         copied._few, copied._count = self._few, self._count
-        copied._many = None if self._many is None else MemberTable(self._many.members)
-        copied.form = self.form
+        copied._many = None if self._many is None else self._many.copy()
+        copied._form = self._form
         if self.due is not None:
             copied.due = self.due.copy()
         return copied
@@ -116,10 +138,15 @@ class Set(Timed):
     def _pack(self) -> None:
         """Pack the members of a table, where they are few."""
         many = self._many
-        if many is None or len(many.members) > MOST_PACKED:
+        if many is None:
             return
-        count = len(many.members)
-        few = packed_members.packed(list(many.members))
+        count = len(many)
+        few: bytes | None = None
+        if self._form is Form.INTSET:
+            if count <= MOST_INTEGERS:
+                few = packed_integers.packed(list(many.members()))
+        elif count <= MOST_PACKED:
+            few = packed_members.packed(list(many.members()))
         if few is not None:
             self._few, self._count = few, count
             self._many = None
@@ -127,9 +154,15 @@ class Set(Timed):
     def table(self) -> MemberTable:
         """The members in a table, where they are from now on. O(1), O(n) while packed."""
         if self._many is None:
-            self._many = MemberTable(packed_members.members_of(self._few))
+            self._many = MemberTable(self._few_members(), self._form is not Form.HASHTABLE)
             self._few, self._count = EMPTY, 0
         return self._many
+
+    def _few_members(self) -> list[bytes]:
+        """The packed members, in order. O(n)."""
+        if self._form is Form.INTSET:
+            return packed_integers.members_of(self._few)
+        return packed_members.members_of(self._few)
 
     # -- changing ---------------------------------------------------------------------------------------------------
 
@@ -140,7 +173,7 @@ class Set(Timed):
         if many_at_once:
             self.table()
         rest = iter(members)
-        if self.form is not Form.HASHTABLE:
+        if self._form is not Form.HASHTABLE:
             assert limits is not None, "a small set may outgrow its form"
             for member in rest:
                 if not self._add_small(member, limits):
@@ -164,58 +197,54 @@ class Set(Timed):
         self.expect(1, limits)
         if self.has(member):
             return False
-        if self.form is Form.HASHTABLE:
+        if self._form is Form.HASHTABLE:
             self._add_new(member)
         else:
             self._outgrow(member, limits)
             self._add_new(member)
-        count = self._count if self._many is None else len(self._many.members)
+        count = len(self)
         if not count & count - 1:
             self.recount(count - 1, count)
         return True
 
     def expect(self, count: int, limits: SetLimits) -> None:
         """Take note that a request adds so many members, be they new or not: Redis makes room for all of them. O(1)."""
-        if count > (limits.integers if self.form is Form.INTSET else limits.members):
-            self.form = Form.HASHTABLE
+        if count > (limits.integers if self._form is Form.INTSET else limits.members):
+            self.take_form(Form.HASHTABLE)
 
     def _add_small(self, member: bytes, limits: SetLimits) -> bool:
         """Add one to a set in a small form, which changes where it does not fit; whether it still is a small one."""
         if not self.has(member):
             self._outgrow(member, limits)
             self._add_new(member)
-        return self.form is not Form.HASHTABLE
+        return self._form is not Form.HASHTABLE
 
     def _outgrow(self, member: bytes, limits: SetLimits) -> None:
         """Change a small form where a new member does not fit into it."""
         count = len(self)
-        if self.form is Form.INTSET:
+        if self._form is Form.INTSET:
             if limits.is_integer(member):
                 if count >= limits.integers:
-                    self.form = Form.HASHTABLE
+                    self.take_form(Form.HASHTABLE)
             else:
                 self.leave_integers(limits)
-        if self.form is Form.LISTPACK and (count >= limits.members or len(member) > limits.length):
-            self.form = Form.HASHTABLE
+        if self._form is Form.LISTPACK and (count >= limits.members or len(member) > limits.length):
+            self.take_form(Form.HASHTABLE)
 
     def leave_integers(self, limits: SetLimits) -> None:
         """Change the form of a set of integers to that of other small sets, where they fit into it. O(n log n)."""
-        self._reorder(self.listed())
         longest = max(map(len, self.members()), default=0)
-        self.form = Form.LISTPACK if longest <= limits.length else Form.HASHTABLE
-
-    def _reorder(self, members: list[bytes]) -> None:
-        """Put the members into another order."""
-        if self._many is None:
-            few = packed_members.packed(members)
-            assert few is not None, "they were packed"
-            self._few = few
-        else:
-            self._many.members = dict.fromkeys(members)
+        self.take_form(Form.LISTPACK if longest <= limits.length else Form.HASHTABLE)
 
     def _add_new(self, member: bytes) -> None:
         """Add a member that is not there."""
-        if self._many is None and self._count < MOST_PACKED and len(member) <= LONGEST_PACKED:
+        if self._form is Form.INTSET:
+            if self._many is None and self._count < MOST_INTEGERS:
+                self._few = packed_integers.with_member(self._few, member)
+                self._count += 1
+            else:
+                self.table().add(member)
+        elif self._many is None and self._count < MOST_PACKED and len(member) <= LONGEST_PACKED:
             self._few = packed_members.with_member(self._few, member)
             self._count += 1
         else:
@@ -230,7 +259,10 @@ class Set(Timed):
             if self._many is not None:
                 removed += self._many.remove(member)
                 continue
-            left = packed_members.without(self._few, member)
+            is_intset = self._form is Form.INTSET
+            left = (
+                packed_integers.without(self._few, member) if is_intset else packed_members.without(self._few, member)
+            )
             if len(left) < len(self._few):
                 self._few = left
                 self._count -= 1
@@ -244,49 +276,60 @@ class Set(Timed):
 
     def rebuild(self, limits: SetLimits) -> None:
         """What Redis does with a large set that has lost most of its members: it may be a small one again. O(n)."""
-        if self.form is not Form.HASHTABLE or len(self) > limits.members:
+        if self._form is not Form.HASHTABLE or len(self) > limits.members:
             return
         if all(len(member) <= limits.length for member in self.members()):
-            self.form = Form.LISTPACK
+            self.take_form(Form.LISTPACK)
 
     # -- reading ----------------------------------------------------------------------------------------------------
 
     def has(self, member: bytes) -> bool:
         """Whether it is a member. O(1)."""
-        return packed_members.has(self._few, member) if self._many is None else member in self._many.members
+        if self._many is not None:
+            return self._many.has(member)
+        if self._form is Form.INTSET:
+            return packed_integers.has(self._few, member)
+        return packed_members.has(self._few, member)
 
     def common(self, members: list[bytes]) -> list[bytes]:
         """Those of other members that it has, too, in their order. O(members)."""
-        if self._many is None and len(members) <= MOST_WALKED:
-            few = self._few
-            return [member for member in members if packed_members.has(few, member)]
-        return list(filter(self.members().__contains__, members))
+        if self._many is not None:
+            return self._many.common(members)
+        if len(members) <= MOST_WALKED:
+            return [member for member in members if self.has(member)]
+        here = dict.fromkeys(self._few_members())
+        return [member for member in members if member in here]
 
     def missing(self, members: list[bytes]) -> list[bytes]:
         """Those of other members that it does not have, in their order. O(members)."""
-        if self._many is None and len(members) <= MOST_WALKED:
-            few = self._few
-            return [member for member in members if not packed_members.has(few, member)]
-        return list(filterfalse(self.members().__contains__, members))
+        if self._many is not None:
+            return self._many.missing(members)
+        if len(members) <= MOST_WALKED:
+            return [member for member in members if not self.has(member)]
+        here = dict.fromkeys(self._few_members())
+        return [member for member in members if member not in here]
 
     def members(self) -> dict[bytes, None]:
         """The members in order, not to be changed: valid until the next change. O(1), O(n) while packed."""
-        if self._many is None:
-            return dict.fromkeys(packed_members.members_of(self._few))
-        return self._many.members
+        return dict.fromkeys(self._few_members()) if self._many is None else self._many.members()
 
     def listed(self) -> list[bytes]:
         """The members as they are told: integers by size while the form is an intset, others as they came."""
-        listed = packed_members.members_of(self._few) if self._many is None else list(self._many.members)
-        if self.form is Form.INTSET:
+        if self._many is None:
+            return self._few_members()
+        listed = list(self._many.members())
+        if self._form is Form.INTSET:
             listed.sort(key=int)
         return listed
 
     def random_member(self, chance: Random) -> bytes:
         """Any member, each with the same chance. O(1); O(n), 10 ns each, for the first one of a table."""
-        if self._many is None:
-            return packed_members.member_at(self._few, chance.choice(range(self._count)))
-        return self._many.in_order().any_of(chance)
+        if self._many is not None:
+            return self._many.any_of(chance)
+        index = chance.choice(range(self._count))
+        if self._form is Form.INTSET:
+            return packed_integers.member_at(self._few, index)
+        return packed_members.member_at(self._few, index)
 
     def in_order(self) -> HashOrder:
         """The members in the order of their hashes: valid until the next change. As MemberTable.in_order."""
@@ -302,4 +345,5 @@ class Set(Timed):
             assert not self._few and not self._count, "the members are in one form"
             self._many.check()
             return
-        assert len(self.members()) == self._count <= MOST_PACKED, "each member is packed once"
+        most = MOST_INTEGERS if self._form is Form.INTSET else MOST_PACKED
+        assert len(self.members()) == self._count <= most, "each member is packed once"
