@@ -9,11 +9,16 @@ from hypothesis import strategies as some
 from penstock.storage.types import field_names
 from penstock.storage.types.field_names import FieldNames, shared_names
 from penstock.storage.types.hashes import Hash
+from penstock.storage.types.packed_table import MOST_ENTRIES
 
-FIELDS = some.sampled_from([b"", b"a", b"name", b"n" * field_names.LONGEST_SHARED, b"n" * 65])
+FIELDS = some.one_of(
+    some.sampled_from([b"", b"a", b"name", b"n" * field_names.LONGEST_SHARED, b"n" * 65, b"n" * 256]),
+    some.integers(0, 40).map(lambda number: b"field:%d" % number),
+)
+MANY = [0, field_names.MOST_NAMES, 1024]  # fields, at which forms change
 VALUES = some.one_of(some.binary(max_size=4), some.sampled_from([b"v" * 255, b"v" * 256]))
 PAIRS = some.dictionaries(FIELDS, VALUES, min_size=1)
-STEPS = some.tuples(some.sampled_from(["put", "put_all", "remove", "copy", "walk"]), PAIRS)
+STEPS = some.tuples(some.sampled_from(["put", "put_all", "remove", "copy", "walk", "outgrow", "settle"]), PAIRS)
 
 
 def words_of(fields: dict[bytes, bytes]) -> list[bytes]:
@@ -28,9 +33,13 @@ def second_of_its_kind(fields: dict[bytes, bytes]) -> Hash:
     return made
 
 
-@given(PAIRS, some.lists(STEPS))
-def test_a_packed_hash_does_what_a_dict_does(fields: dict[bytes, bytes], steps: Any) -> None:
-    found, model = second_of_its_kind(fields), fields.copy()
+@given(PAIRS, some.lists(STEPS), some.sampled_from(MANY), some.booleans())
+def test_a_packed_hash_does_what_a_dict_does(fields: dict[bytes, bytes], steps: Any, many: int, first: bool) -> None:
+    found, model = Hash() if first else second_of_its_kind(fields), fields.copy()
+    found.put_all(words_of(fields))
+    for number in range(many - len(fields)):
+        found.put(b"%d" % number, b"v")
+        model[b"%d" % number] = b"v"
     for step, pairs in [("copy", fields), *steps]:
         if step == "put":
             for field, value in pairs.items():
@@ -43,9 +52,15 @@ def test_a_packed_hash_does_what_a_dict_does(fields: dict[bytes, bytes], steps: 
             assert found.take_out(list(pairs)) == [field for field in pairs if model.pop(field, None) is not None]
         elif step == "walk":
             found.in_order()
+        elif step == "outgrow":
+            found.outgrow(words_of(pairs), 3, 64)
+        elif step == "settle":
+            found.settle(field_names.MOST_NAMES, 64)
         else:
             found = found.copy()
         assert len(found) == len(model)
+        if found.is_large and dict(found.pairs()) == model:
+            model = dict(found.pairs())  # the order means nothing
         assert list(found.pairs()) == list(model.items())
         assert (list(found.names()), list(found.values())) == (list(model), list(model.values()))
         assert [found.get(field) for field in pairs] == [model.get(field) for field in pairs]
@@ -74,6 +89,16 @@ def test_the_second_hash_of_a_kind_takes_little_memory() -> None:
     packed.put(b"long", b"v" * 256)
 
     assert size < packed.memory_usage() / 4
+
+
+@pytest.mark.skipif(not MOST_ENTRIES, reason="the plain build has dicts")
+@pytest.mark.parametrize("count", [10, 128, 200, 1000])
+def test_a_hash_with_names_of_its_own_takes_little_memory(count: int) -> None:
+    found = Hash()
+    found.put_all([word for number in range(count) for word in (b"own:%03d" % number, b"value")])
+    found.outgrow_by(b"", b"", 128, 64)
+
+    assert found.memory_usage() < 400 + count * 20
 
 
 def is_packed(held: Hash) -> bool:

@@ -2,7 +2,8 @@
 
 A small hash is packed: it has the table of its names from field_names.py, which other hashes share, and its values in
 one bytes object (list_nodes.py). That takes a third of a dict's memory. What changes it makes a new bytes object, and
-finds the table of its new names. Where there is none, or a value is long, it is made a dict for good.
+finds the table of its new names. Where there is none, names and values are together in a table of its own
+(packed_table.py); where there are too many, or one is long, in a dict.
 """
 
 from collections.abc import Collection, Iterable, Iterator
@@ -10,7 +11,7 @@ from itertools import chain, islice
 from typing import Final
 
 from penstock.storage.types.collection import PART_OVERHEAD, Timed
-from penstock.storage.types.field_names import FieldNames, shared_name, shared_names
+from penstock.storage.types.field_names import MOST_NAMES, FieldNames, shared_name, shared_names
 from penstock.storage.types.list_nodes import (
     LONGEST_PACKED,
     item_at,
@@ -20,6 +21,7 @@ from penstock.storage.types.list_nodes import (
     with_other,
     without_place,
 )  # fmt: skip
+from penstock.storage.types.packed_table import MOST_ENTRIES, PackedTable, fits
 from penstock.storage.types.scan_order import HashOrder
 
 SAMPLED: Final = 64  # fields measured for the estimate of memory_usage
@@ -28,15 +30,15 @@ OWN_BYTES: Final = 250  # of the object and its containers, about
 
 
 class Hash(Timed):
-    """Fields and values, in the order in which the fields were added.
+    """Fields and values, in the order in which the fields were added while the hash is not large.
 
-    is_large: Redis would use its encoding for large hashes, which it keeps for good once a hash was large.
+    is_large: Redis would use its encoding for large hashes, which it keeps for good once a hash was large. Their order
+    means nothing.
     `scan_order` is created by the first HSCAN of a large
     hash, and dropped at the end of the scan if only that needed it, or by the first HRANDFIELD of many fields.
 
-    Invariants: `_fields` is a dict of the fields where `_names` is None; else it has the values packed, in the order of
-    `_names`. `scan_order`, if it is there, has every field. In the costs, n is the
-    number of fields.
+    Invariants: `_fields` is a dict or a table of the fields where `_names` is None; else it has the values packed, in
+    the order of `_names`. `scan_order`, if it is there, has every field. In the costs, n is the number of fields.
     """
 
     __slots__ = ("_fields", "_names", "is_large", "scan_order")
@@ -44,7 +46,7 @@ class Hash(Timed):
     def __init__(self) -> None:
         self.counts = None
         self._names: FieldNames | None = None
-        self._fields: dict[bytes, bytes] | bytes = {}
+        self._fields: dict[bytes, bytes] | PackedTable | bytes = {}
         self.due = None
         self.is_large = False
         self.scan_order: HashOrder | None = None
@@ -55,7 +57,8 @@ class Hash(Timed):
     def copy(self) -> "Hash":
         copied = Hash()
         copied._names = self._names
-        copied._fields = self._fields.copy() if isinstance(self._fields, dict) else self._fields
+        fields = self._fields
+        copied._fields = fields if isinstance(fields, bytes) else fields.copy()
         copied.is_large = self.is_large
         if self.due is not None:
             copied.due = self.due.copy()
@@ -65,8 +68,10 @@ class Hash(Timed):
         count = len(self)
         beside = 15 if self.scan_order is not None else 0
         size = OWN_BYTES + count * beside + len(self.expires) * 200
-        if not isinstance(self._fields, dict):
+        if isinstance(self._fields, bytes):
             return size + len(self._fields)
+        if isinstance(self._fields, PackedTable):
+            return size + self._fields.memory_usage()
         sampled = [len(field) + len(value) for field, value in islice(self._fields.items(), SAMPLED)]
         return size + count * (2 * PART_OVERHEAD + 92) + sum(sampled) * count // max(len(sampled), 1)
 
@@ -87,13 +92,16 @@ class Hash(Timed):
             new = self._put_packed(field, value)
             if new is not None:
                 return new
-        fields = self._unpacked()
-        new = field not in fields
-        if new and len(fields) < SHARED_FIELDS:
-            field = shared_name(field)
-        fields[field] = value
+        if MOST_ENTRIES and self._is_for_table(field, value):
+            new = self._table().put(field, value)
+        else:
+            fields = self._unpacked()
+            new = field not in fields
+            if new and len(fields) < SHARED_FIELDS:
+                field = shared_name(field)
+            fields[field] = value
         if new:
-            count = len(fields)
+            count = len(self)
             if not count & count - 1:
                 self.recount(count - 1, count)
             if self.scan_order is not None:
@@ -129,7 +137,7 @@ class Hash(Timed):
     def _remove_one(self, field: bytes) -> bool:
         """Remove a field from the fields alone; whether it was there."""
         names, values = self._names, self._fields
-        if names is not None and not isinstance(values, dict):
+        if names is not None and isinstance(values, bytes):
             place = names.places.get(field, -1)
             if place < 0:
                 return False
@@ -138,12 +146,47 @@ class Hash(Timed):
                 self._names = rest
                 self._fields = without_place(values, place)
                 return True
+        if MOST_ENTRIES and not isinstance(values, dict):
+            return self._table().remove(field)
         return self._unpacked().pop(field, None) is not None
+
+    def _is_for_table(self, field: bytes, value: bytes) -> bool:
+        """Whether a field may be set in a table."""
+        fields = self._fields
+        if isinstance(fields, dict):
+            if fields:
+                return False
+        elif len(self) >= (MOST_ENTRIES if self.is_large else MOST_NAMES) and not self.has(field):
+            return False
+        return fits(field, value)
+
+    def _table(self) -> PackedTable:
+        """The fields in a table, where they are from now on; they must fit into one."""
+        fields = self._fields
+        if isinstance(fields, PackedTable):
+            fields.is_scattered = self.is_large
+            return fields
+        table = PackedTable(self.is_large)
+        for name, value in self.pairs():
+            table.put(name, value)
+        self._names = None
+        self._fields = table
+        return table
+
+    def _become_large(self) -> None:
+        """Redis would use its other encoding from now on. The order means nothing then: more fit into a table. O(n)."""
+        if self.is_large:
+            return
+        self.is_large = True
+        fields = self._fields
+        is_short = isinstance(fields, dict) and len(fields) <= MOST_ENTRIES
+        if is_short and all(fits(field, value) for field, value in self.pairs()):
+            self._table()
 
     def _put_packed(self, field: bytes, value: bytes) -> bool | None:
         """`put` in the packed form, of a packed or an empty hash; None where it does not fit."""
         names, values = self._names, self._fields
-        if names is None or isinstance(values, dict):
+        if names is None or not isinstance(values, bytes):
             return True if self._pack([field], [value]) else None
         if len(value) > LONGEST_PACKED:
             return None
@@ -192,29 +235,30 @@ class Hash(Timed):
     def outgrow(self, words: list[bytes], max_fields: int, max_bytes: int) -> None:
         """Take note that fields and values in turn were set: the hash may be large by this. O(words)."""
         if len(self) > max_fields or len(words) > 2 * max_fields:
-            self.is_large = True
+            self._become_large()
             return
         for word in words:
             if len(word) > max_bytes:
-                self.is_large = True
+                self._become_large()
                 return
 
     def outgrow_by(self, field: bytes, value: bytes, max_fields: int, max_bytes: int) -> None:
         """As `outgrow`, for one field. O(1)."""
         if len(self) > max_fields or len(field) > max_bytes or len(value) > max_bytes:
-            self.is_large = True
+            self._become_large()
 
     def settle(self, max_fields: int, max_bytes: int) -> None:
         """Choose the encoding by the fields, where their history is not known: read from a file. O(n)."""
         words = chain(self.names(), self.values())
-        self.is_large = len(self) > max_fields or any(len(word) > max_bytes for word in words)
+        if len(self) > max_fields or any(len(word) > max_bytes for word in words):
+            self._become_large()
 
     # -- reading ----------------------------------------------------------------------------------------------------
 
     def get(self, field: bytes) -> bytes | None:
         """The value of a field; None if there is no such field. O(1), O(n) where packed."""
         fields, names = self._fields, self._names
-        if isinstance(fields, dict):
+        if not isinstance(fields, bytes):
             return fields.get(field)
         assert names is not None, "a packed hash has names"
         place = names.places.get(field, -1)
@@ -236,6 +280,8 @@ class Hash(Timed):
         fields, names = self._fields, self._names
         if isinstance(fields, dict):
             return field in fields
+        if isinstance(fields, PackedTable):
+            return fields.has(field)
         assert names is not None, "a packed hash has names"
         return field in names.places
 
@@ -244,12 +290,16 @@ class Hash(Timed):
         fields, names = self._fields, self._names
         if isinstance(fields, dict):
             return fields.keys()
+        if isinstance(fields, PackedTable):
+            return fields.texts()
         assert names is not None, "a packed hash has names"
         return names.places.keys()
 
     def values(self) -> Iterable[bytes]:
         """The values, in the order of the fields: valid until the next change. O(1), O(n) where packed."""
         fields = self._fields
+        if isinstance(fields, PackedTable):
+            return [value for _, value in fields.pairs()]
         return fields.values() if isinstance(fields, dict) else items_of(fields)
 
     def words(self) -> list[bytes]:
@@ -259,6 +309,8 @@ class Hash(Timed):
     def pairs(self) -> Iterable[tuple[bytes, bytes]]:
         """The fields with their values, in order: valid until the next change. O(1), O(n) where packed."""
         fields = self._fields
+        if isinstance(fields, PackedTable):
+            return fields.pairs()
         return fields.items() if isinstance(fields, dict) else zip(self.names(), items_of(fields), strict=True)
 
     def in_order(self) -> HashOrder:
@@ -270,7 +322,9 @@ class Hash(Timed):
     def check(self) -> None:
         """Assert the invariants."""
         assert len(self), "an empty hash is no value"
-        assert isinstance(self._fields, dict) is (self._names is None), "names belong to a packed hash"
+        assert isinstance(self._fields, bytes) is (self._names is not None), "names belong to packed values"
+        if isinstance(self._fields, PackedTable):
+            self._fields.check()
         assert len(list(self.pairs())) == len(self), "a packed hash has a value for each name"
         if self.due is not None:
             self.due.check()
