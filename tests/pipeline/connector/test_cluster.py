@@ -15,14 +15,15 @@ import pyarrow
 import redis
 from redis.cluster import RedisCluster
 
+from penstock import cli
 from penstock.pipeline.connector.connection.client import Access
 from penstock.pipeline.connector.connection.cluster import ClusterClient, slot_tag, slots_of
 from penstock.pipeline.connector.connection.connection_options import read_endpoint
-from penstock.pipeline.connector.sink import ledger, slots
+from penstock.pipeline.connector.sink import commits, ledger, slots
 from penstock.pipeline.connector.sink.sink_options import read_sink
-from penstock.pipeline.connector.sink.sink_writer import Task, write_task
+from penstock.pipeline.connector.sink.sink_writer import Task, commit_batch, write_task
 from penstock.pipeline.connector.tables.table_readers import create_reader
-from penstock.pipeline.errors import PipelineError, ServerGone
+from penstock.pipeline.errors import DataLoss, PipelineError, ServerGone
 from tests.pipeline.driving import Query, read, rows_of, schema, to_its_end
 from tests.support.deployments import Cluster, redis_cluster, until
 from tests.support.reference_server import LOCALHOST, NoReference
@@ -369,6 +370,125 @@ def test_the_markers_of_a_job_that_is_done_are_deleted(cluster: Cluster) -> None
         slots.delete_markers(client, TASK.query, TASK.partition + 1)
 
     assert cluster.client.keys("__spark:*", target_nodes=RedisCluster.PRIMARIES) == []
+
+
+# -- committed batches ------------------------------------------------------------------------------------------------
+
+
+def commit(cluster: Cluster, batch: int, *parts: list[int], **options: str) -> list[Any]:
+    """A batch of a query of which all batches before were committed: its tasks, and the driver's commit."""
+    tasks = [Task("q", batch, at, follows=True) for at in range(len(parts))]
+    messages = [write(cluster, [rows(*part)], task, **options) for task, part in zip(tasks, parts, strict=True)]
+    commit_batch(read_sink({"endpoints": cluster.endpoint, **options}, False), messages, batch)
+    return messages
+
+
+def test_batches_of_a_restored_checkpoint_are_compared_and_skipped(cluster: Cluster) -> None:
+    parts = [[list(range(at, at + 30)), list(range(at + 30, at + 40))] for at in (0, 40, 80)]
+    for batch in range(3):
+        commit(cluster, batch, *parts[batch])
+    again = [message.skipped for batch in (1, 2) for message in commit(cluster, batch, *parts[batch])]
+
+    assert again == [30, 10, 30, 10]
+    for other in ([*range(40, 70)], [*range(70, 79)]), ([*range(40, 70)], [*range(70, 79), 80]):
+        with pytest.raises(PipelineError, match="batch 1 was committed with 10 rows in this task, and now it has"):
+            commit(cluster, 1, *other)
+    commit(cluster, 3, list(range(120, 130)))
+    assert numbers(cluster.client) == list(range(130))
+
+
+@pytest.mark.parametrize("number", range(3))
+def test_a_node_that_lost_a_committed_batch_ends_the_query_once(cluster: Cluster, number: int) -> None:
+    with redis.Redis(LOCALHOST, cluster.nodes[number].port) as node:
+        commit(cluster, 0, list(range(48)))
+        kept = {key: node.dump(key) for key in node.scan_iter()}
+        commit(cluster, 1, list(range(48, 96)))
+        node.flushall()
+        for key, payload in kept.items():
+            node.restore(key, 0, payload)
+
+    with pytest.raises(DataLoss, match="went back: the last batch that it knows is 0, and batch 1 was committed"):
+        commit(cluster, 2, list(range(96, 120)))
+    with pytest.warns(UserWarning, match="the last batch that it knows is 0, and batch 1 was committed"):
+        commit(cluster, 2, list(range(96, 120)), failOnDataLoss="false")
+    commit(cluster, 3, list(range(120, 144)))
+    assert set(range(48)) | set(range(96, 144)) <= set(numbers(cluster.client))
+
+
+@pytest.mark.parametrize("number", range(3))
+def test_a_node_that_goes_back_amid_a_batch_is_not_committed(cluster: Cluster, number: int) -> None:
+    commit(cluster, 0, list(range(48)))
+    written = write(cluster, [rows(*range(48, 96))], Task("q", 1, 0, follows=True))
+    with redis.Redis(LOCALHOST, cluster.nodes[number].port) as node:
+        node.flushall()
+
+    with pytest.raises(PipelineError, match="went back amid batch 1"):
+        commit_batch(read_sink({"endpoints": cluster.endpoint}, False), [written], 1)
+
+
+@pytest.mark.parametrize("delivery", ["exactly-once", "at-least-once", "idmp"])
+def test_a_batch_is_committed_when_the_disk_of_each_node_has_it(cluster: Cluster, delivery: str) -> None:
+    nodes = [redis.Redis(LOCALHOST, node.port) for node in cluster.nodes]
+    for node in nodes:
+        node.config_set("appendonly", "yes")
+        node.config_resetstat()
+    for batch in range(2):
+        commit(cluster, batch, list(range(48)), acks="disk", delivery=delivery)
+    asked = [node.info("commandstats")["cmdstat_waitaof"]["calls"] for node in nodes]
+    for node in nodes:
+        node.config_set("appendonly", "no")
+
+    assert min(asked) == 2
+    with pytest.raises(PipelineError, match="acks=disk is not possible with this server: ERR WAITAOF"):
+        commit(cluster, 2, [1], acks="disk", delivery=delivery)
+    with pytest.raises(PipelineError, match="0 of the 1 replicas that acks asks for confirmed"):
+        commit(cluster, 2, [1], acks="replicas:1", delivery=delivery, readTimeout="300ms")
+
+
+def test_nodes_are_asked_again_if_a_slot_moves_meanwhile(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+
+    def confirm(_options: Any, node: Any) -> None:
+        if not asked:
+            cluster.move(KEYS[0])
+        asked.append(node.tag)
+
+    monkeypatch.setattr(commits, "confirm", confirm)
+    commit(cluster, 0, list(range(48)), acks="disk")
+
+    assert len(asked) == 3 + 3 + 1  # the nodes, again, and the node of the batch's entry
+    assert len(set(asked)) >= 3
+
+
+def test_a_node_that_was_started_again_amid_a_batch_confirms_nothing(cluster: Cluster) -> None:
+    options = {"acks": "disk", "delivery": "at-least-once"}
+    written = write(cluster, [rows(*range(48))], Task("q", 0, 0), **options)
+    [(name, runs)] = written.runs.items()
+    nodes = [redis.Redis(LOCALHOST, node.port).info("server")["run_id"].encode() for node in cluster.nodes]
+    assert sorted(runs.split()) == sorted(nodes)
+    written.runs = {name: runs.replace(nodes[1], b"0" * 40)}
+    for node in cluster.nodes:
+        redis.Redis(LOCALHOST, node.port).config_set("appendonly", "yes")
+
+    with pytest.raises(PipelineError, match="was started again, or another one has taken its place"):
+        commit_batch(read_sink({"endpoints": cluster.endpoint, **options}, False), [written], 0)
+    for node in cluster.nodes:
+        redis.Redis(LOCALHOST, node.port).config_set("appendonly", "no")
+
+
+def test_the_command_shows_and_removes_the_markers_of_a_cluster(
+    cluster: Cluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for batch in range(3):
+        commit(cluster, batch, list(range(20)), list(range(20, 40)))
+
+    assert cli.main(["pipeline", "markers", "--endpoint", cluster.endpoint]) == 0
+    table = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert table[1:] == [[cluster.endpoint, "q", "2", "2", "0", "to", "2", "40", "90.0", "d"]]
+    assert cli.main(["pipeline", "markers", "--endpoint", cluster.endpoint, "--query", "q", "--remove"]) == 0
+    assert capsys.readouterr().out.startswith("removed ")
+    assert cluster.client.keys("__spark:*", target_nodes=RedisCluster.PRIMARIES) == []
+    assert sum(cluster.client.xlen(key) for key in KEYS) == 120
 
 
 # -- operations on pending entries ------------------------------------------------------------------------------------

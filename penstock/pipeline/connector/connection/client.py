@@ -202,6 +202,18 @@ class Client:
         """What has keys, in groups that are to be read one after the other: all of it."""
         return [list(found)]
 
+    def nodes(self) -> "list[Client]":
+        """A client of each server behind this one that has keys; what it writes goes to that server's keys."""
+        return [self]
+
+    def at_key(self, key: str) -> "Client":
+        """The client whose connection requests with a key use."""
+        return self
+
+    def have_moved(self) -> bool:
+        """Whether keys are at another node than was known."""
+        return False
+
     def messages(self, channel: str) -> list[bytes]:
         """What was published in a channel since the last call, which began to listen; the connection is for this only.
 

@@ -110,6 +110,17 @@ class Nodes:
             raise Unserved(f"no node has the slot {slot}")
         return _connected(self.client(address))
 
+    def first_slots(self) -> list[int]:
+        """The first slot of each node."""
+        self.look()
+        return sorted(self._owners.index(address) for address in set(self._owners) if address is not None)
+
+    def have_moved(self) -> bool:
+        """Whether slots are elsewhere than was known."""
+        known, self._owners = self._owners, []
+        self.look()
+        return self._owners != known
+
     def all(self) -> list[Client]:
         """The nodes that have slots."""
         self.look()
@@ -163,6 +174,15 @@ class ClusterClient(Client):
     def at(self, slot: int) -> "ClusterClient":
         """A client for one slot, with the same connections."""
         return ClusterClient(self.endpoint, self.access, self._nodes, slot)
+
+    def at_key(self, key: str) -> Client:
+        return self.at(slot_of(key.encode()))
+
+    def nodes(self) -> list[Client]:
+        return [self.at(slot) for slot in self._with_retries(self._nodes.first_slots, True)]
+
+    def have_moved(self) -> bool:
+        return self._with_retries(self._nodes.have_moved, True)
 
     def __reduce__(self) -> Any:
         return ClusterClient, (self.endpoint, self.access, None, self._slot)

@@ -63,6 +63,16 @@ class Written:
     rows: int
     crc: str
 
+    @classmethod
+    def of(cls, parts: "Mapping[str, Written]") -> "Written":
+        """What was written in all, of what was written under each marker's tag; in a cluster these are several."""
+        if not parts:
+            return Mark(0).written
+        if len(parts) == 1 and "" in parts:
+            return parts[""]
+        text = "\n".join(f"{tag} {one.rows} {one.crc}" for tag, one in sorted(parts.items()))
+        return cls(sum(one.rows for one in parts.values()), f"{zlib.crc32(text.encode()):016x}")
+
 
 @dataclass(frozen=True, slots=True)
 class Mark:
@@ -94,8 +104,7 @@ class Ledger:
     """Writes the rows of one task and batch to one server, exactly once.
 
     `recorded` is the marker's count, `done` the count of this try; rows are skipped until it reaches `recorded`.
-    `committed`, by partition, is what was written of a batch that is complete: its rows are compared, and none is
-    written.
+    Of a batch that `is_committed` nothing is written: `done` is to be compared with what was committed.
     """
 
     def __init__(
@@ -104,18 +113,19 @@ class Ledger:
         task: Task,
         placement: str,
         age_ms: int,
-        committed: Mapping[int, Written] | None = None,
+        is_committed: bool = False,
     ) -> None:
         self._client = client
+        self.tag = client.tag
         self.key = marker_key(task.query, task.partition, client.tag)
         self._query = task.query
         self._batch = batch = task.batch
         self._placement = placement
         self._age_ms = age_ms
-        self._committed = None if committed is None else committed.get(task.partition, Mark(batch).written)
+        self._is_committed = is_committed
         self.skipped = 0
         self.done = self.recorded = Mark(batch)
-        if self._committed is not None:
+        if is_committed:
             return
         # Checked before writing: if MULTI were refused later, the rows after it would be written without a transaction.
         for reply in client.pipeline([["MULTI"], ["DISCARD"]]):
@@ -125,7 +135,7 @@ class Ledger:
 
     def write(self, rows: Encoded, requests: Texts, chunk: int) -> None:
         """Write the rows that were not written before, in transactions of `chunk` rows, or fewer if they are long."""
-        if self._committed is not None:
+        if self._is_committed:
             self.done = self.done.after(rows, 0, rows.count)
             self.skipped += rows.count
             return
@@ -138,13 +148,7 @@ class Ledger:
             first = behind
 
     def end(self) -> None:
-        """All rows were handed over. PipelineError if others were written before, or more than these."""
-        if self._committed is not None and self._committed != self.done.written:
-            raise PipelineError(
-                f"batch {self._batch} was committed with {self._committed.rows} rows in this task, and now it has "
-                f"{self.done.rows}, or other ones (marker {self.key!r}): nothing of it was written again. "
-                f"{restored_advice(self._query)}"
-            )
+        """All rows were handed over. PipelineError if more than these were written before."""
         if self.done.rows < self.recorded.rows:
             raise PipelineError(
                 f"an earlier try of this task wrote {self.recorded.rows} rows, and now there are only "
@@ -156,7 +160,7 @@ class Ledger:
 
         The marker is read again too: the connection may be a new one, which does not WATCH it yet.
         """
-        if self._committed is not None:
+        if self._is_committed:
             return
         requests: list[Request] = [["TYPE", key] for key in keys]
         *kinds, watched, found = self._client.pipeline([*requests, *self._look_requests()])

@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from penstock.pipeline.connector.connection.client import CLUSTER
 from penstock.pipeline.connector.connection.connection_options import Servers, read_servers
 from penstock.pipeline.connector.connection.option_reader import OptionReader
 from penstock.pipeline.errors import OptionError
@@ -154,8 +153,6 @@ def _check(found: SinkOptions, reader: OptionReader) -> None:
     for name, operations in _ONLY_OF.items():
         if reader.has(name) and found.operation not in operations:
             raise OptionError(f"{name!r} is for the operation {' or '.join(operations)}, not {found.operation!r}")
-    if found.acks != MEMORY and any(one.kind == CLUSTER for one in found.servers.endpoints):
-        raise OptionError("in a cluster rows are written with 'acks' memory only")
     if found.idempotency_column is not None and found.delivery != IDMP:
         raise OptionError("'idempotencyColumn' needs 'delivery' to be idmp")
     if found.transaction is not None and (found.delivery != EXACTLY_ONCE or found.own_ids):

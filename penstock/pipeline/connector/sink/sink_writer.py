@@ -14,7 +14,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from penstock.errors import ReplyError
-from penstock.pipeline.connector.connection.client import CLUSTER, Access, Client, Endpoint
+from penstock.pipeline.connector.connection.client import Access, Client, Endpoint
 from penstock.pipeline.connector.connection.cluster import ClusterClient, connect
 from penstock.pipeline.connector.sink import (
     commits,
@@ -50,9 +50,9 @@ BATCH_PROPERTY: Final = "streaming.sql.batchId"
 class Written(WriterCommitMessage):
     """What one task did. `skipped` counts rows that an earlier try had written.
 
-    `marks` is what the ledger has of the task, by endpoint, where rows went, and `newest` the last committed batch
-    that it saw there; `runs` are the run ids of the servers, where
-    only they can say that a server is the one that was written to.
+    `marks` is what the ledger has of the task, by endpoint and tag, where rows went, and `newest` the last committed
+    batch that it saw there; `runs` are the run ids of the servers, where only they can say that a server is the one
+    that was written to.
     """
 
     query: str
@@ -60,8 +60,8 @@ class Written(WriterCommitMessage):
     skipped: int = 0
     partition: int = 0
     placement: str = placement.RENDEZVOUS
-    marks: Mapping[str, ledger.Written] = field(default_factory=dict)
-    newest: Mapping[str, int] = field(default_factory=dict)
+    marks: Mapping[str, Mapping[str, ledger.Written]] = field(default_factory=dict)
+    newest: Mapping[str, commits.Newest] = field(default_factory=dict)
     runs: Mapping[str, bytes] = field(default_factory=dict)
 
 
@@ -157,12 +157,11 @@ def commit_batch(options: SinkOptions, messages: Iterable[WriterCommitMessage | 
         with connect(endpoint, options.servers.access) as client:
             if uses_ledger(options):
                 ledger.refuse_other_partitioning(client, query, batch, len(tasks))
-                if endpoint.kind == CLUSTER:
-                    continue  # a commit would need the markers of all slots
-                marks = {one.partition: one.marks[endpoint.name] for one in tasks if endpoint.name in one.marks}
+                written = {one.partition: one.marks[endpoint.name] for one in tasks if endpoint.name in one.marks}
+                marks = {partition: ledger.Written.of(parts) for partition, parts in written.items()}
                 done = commits.Commit(batch, len(tasks), names, tasks[0].placement, marks)
-                known = {one.newest.get(endpoint.name) for one in tasks}
-                commits.commit(options, client, query, done, known)
+                known = {one.newest.get(endpoint.name, ()) for one in tasks}
+                commits.commit(options, client, query, done, written, known)
             else:
                 commits.confirm_run(options, client, query, {one.runs.get(endpoint.name) for one in tasks})
 
@@ -191,18 +190,17 @@ def write_task(options: SinkOptions, task: Task, batches: Iterable[Any]) -> Writ
     """Write all rows of a task."""
     keep_modules()
     writers: dict[tuple[str, int | None], EndpointWriter | pending_operations.Operation] = {}
-    clients = {
-        one.name: connect(one, options.servers.access) for one in options.servers.endpoints if one.kind != CLUSTER
-    }
+    clients = {one.name: connect(one, options.servers.access) for one in options.servers.endpoints}
     before = commits.Before(placement.RENDEZVOUS, {}, {})
     clusters: dict[str, slots.ClusterTask] = {}
-    rows, marks, runs = 0, {}, {}
+    marks: dict[str, dict[str, ledger.Written]] = {}
+    rows, runs = 0, {}
     try:
         if uses_ledger(options):
             before = commits.look(options, clients, task)
         elif options.acks != MEMORY:
-            runs = {name: commits.run_id(client) for name, client in clients.items()}
-        clusters.update(_cluster_tasks(options, task, before))
+            runs = {name: commits.run_ids(client) for name, client in clients.items()}
+        clusters.update(_cluster_tasks(options, task, before, clients))
         for batch in batches:
             rows += batch.num_rows
             for endpoint, part in routed(options, batch, before.placement):
@@ -214,36 +212,39 @@ def write_task(options: SinkOptions, task: Task, batches: Iterable[Any]) -> Writ
                         client = clients[endpoint.name] if slot is None else clusters[endpoint.name].client.at(slot)
                         writers[place] = _endpoint_writer(options, task, client, batch.schema, before)
                     writers[place].put(some)
-        for (name, slot), writer in writers.items():
+        for (name, _), writer in writers.items():
             writer.end()
-            made = writer.ledger if slot is None and isinstance(writer, EndpointWriter) else None
+            made = writer.ledger if isinstance(writer, EndpointWriter) else None
             if made is not None and made.done.rows:
-                marks[name] = made.done.written
+                marks.setdefault(name, {})[made.tag] = made.done.written
         for cluster in clusters.values():
             cluster.end()
         if uses_ledger(options):  # an earlier try may have written rows to an endpoint for which this one had none
             for name, client in clients.items():
-                if (name, None) not in writers:
+                if name not in clusters and (name, None) not in writers:
                     before.ledger(options, client, task).end()
+                before.refuse_other_rows(task, name, marks.get(name, {}))
     finally:
-        for client in (*clients.values(), *(cluster.client for cluster in clusters.values())):
+        for client in clients.values():
             client.close()
     skipped = sum(writer.skipped for writer in writers.values())
     return Written(task.query, rows, skipped, task.partition, before.placement, marks, before.newest, runs)
 
 
-def _cluster_tasks(options: SinkOptions, task: Task, before: commits.Before) -> dict[str, slots.ClusterTask]:
-    """What a task does at those endpoints that are clusters."""
+def _cluster_tasks(
+    options: SinkOptions, task: Task, before: commits.Before, clients: Mapping[str, Client]
+) -> dict[str, slots.ClusterTask]:
+    """What a task does at those endpoints that are clusters; of a batch that was committed it notes no slots."""
 
     def ledger_of(client: Client) -> ledger.Ledger:
         return before.ledger(options, client, task)
 
     return {
-        endpoint.name: slots.ClusterTask(
-            ClusterClient(endpoint, options.servers.access), options, task, ledger_of if uses_ledger(options) else None
+        name: slots.ClusterTask(
+            client, options, task, ledger_of if uses_ledger(options) and name not in before.batches else None
         )
-        for endpoint in options.servers.endpoints
-        if endpoint.kind == CLUSTER
+        for name, client in clients.items()
+        if isinstance(client, ClusterClient)
     }
 
 

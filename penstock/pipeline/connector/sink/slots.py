@@ -15,7 +15,7 @@ import pyarrow as pa
 from penstock.errors import ReplyError
 from penstock.pipeline.connector.connection.client import Client, Request, mapping, text_of
 from penstock.pipeline.connector.connection.cluster import ClusterClient, slot_tag, slots_of
-from penstock.pipeline.connector.sink.ledger import Ledger, Task, marker_key
+from penstock.pipeline.connector.sink.ledger import COMMITS, Ledger, Task, marker_key
 from penstock.pipeline.connector.sink.resp_columns import as_bytes
 from penstock.pipeline.connector.sink.sink_options import ADD, DEADLETTER, KEY_HERE, SinkOptions
 from penstock.pipeline.errors import PipelineError
@@ -92,13 +92,14 @@ def _read_note(found: Any) -> tuple[int, set[int]]:
 
 def delete_markers(client: ClusterClient, query: str, partitions: int) -> None:
     """Delete the markers and notes of a finished job."""
+    commits = [marker_key(query, COMMITS, tag) for tag in ("", *(node.tag for node in client.nodes()))]
     notes = [marker_key(query, at) for at in range(partitions)]
     requests: list[Request] = []
     found = client.pipeline([["XREVRANGE", note, "+", "-", "COUNT", 1] for note in notes])
     for partition, reply in enumerate(found):
         _, slots = _read_note(None if isinstance(reply, ReplyError) else reply)
         requests += [["DEL", marker_key(query, partition, slot_tag(slot))] for slot in slots]
-    client.pipeline([*requests, *(["DEL", note] for note in notes)])
+    client.pipeline([*requests, *(["DEL", note] for note in [*notes, *commits])])
 
 
 def by_slot(options: SinkOptions, batch: Any) -> Iterator[tuple[int, Any]]:
