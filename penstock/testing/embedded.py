@@ -194,13 +194,13 @@ class Server:
 
     def snapshot(self) -> Snapshot:
         """All keys as they are now, for `restore`."""
-        self._opened()
+        self.openings()
         with self._loop.lock:
             return Snapshot(self.engine)
 
     def restore(self, snapshot: Snapshot) -> None:
         """Go back to the keys of a snapshot, which may be used again. UsageError for a server on a directory."""
-        self._opened()
+        self.openings()
         if not self._in_memory:
             raise UsageError("restore needs a server in memory: the log of this one would not have the keys")
         with self._loop.lock:
@@ -209,7 +209,7 @@ class Server:
 
     def load(self, seed: str | os.PathLike[str]) -> int:
         """Run the requests of a file in redis-cli's syntax; how many. UsageError, with the line, for an error reply."""
-        link = self._opened().socket(None)
+        link = self.openings().socket(None)
         reader = hiredis.Reader(notEnoughData=False)
         count = 0
         try:
@@ -236,13 +236,13 @@ class Server:
         """
         from penstock.testing.connections import redis_py  # imported late: redis-py is an extra
 
-        return redis_py.client(self._opened(), **self._login(options))
+        return redis_py.client(self.openings(), **self._login(options))
 
     def async_client(self, **options: Any) -> "redis.asyncio.Redis":
         """As `client`, for asyncio; each event loop needs a client of its own."""
         from penstock.testing.connections import redis_py  # imported late: redis-py is an extra
 
-        return redis_py.async_client(self._opened(), **self._login(options))
+        return redis_py.async_client(self.openings(), **self._login(options))
 
     def _login(self, options: dict[str, Any]) -> dict[str, Any]:
         """The options of a client, with the password where one is required and they name none."""
@@ -256,7 +256,7 @@ class Server:
 
         A password that is required is in it. The first use opens the socket, which a thread serves.
         """
-        self._opened()
+        self.openings()
         url, password = self._open_sockets(), self._settings.text("requirepass")
         return url.replace("://", f"://:{quote(password, safe='')}@", 1) if password else url
 
@@ -268,7 +268,8 @@ class Server:
             self._sockets = Sockets(self._turn, self._loop, self._thread, self._settings)
         return self._sockets.url
 
-    def _opened(self) -> Openings:
+    def openings(self) -> Openings:
+        """What opens links to the server: for connections of other client libraries. UsageError if it does not run."""
         if not self._is_open:
             raise UsageError("the server is not running: use `with penstock.Server() as server`")
         return self._openings

@@ -48,6 +48,6 @@ class Openings:
         self.is_closed = False
 
     def _port(self) -> int:
-        if self.is_closed:
-            raise ConnectionRefusedError("the server has ended")
+        if self.is_closed or not self._faults.is_reachable:
+            raise ConnectionRefusedError("the server has ended" if self.is_closed else "the server is unreachable")
         return next(self._ports)

@@ -29,6 +29,7 @@ class Faults:
         self._drops = 0
         self._delays = 0  # nested `delayed_replies`
         self._held: list[tuple[Link, bytes]] = []
+        self._is_reachable = True
 
     # -- the network ------------------------------------------------------------------------------------------------
 
@@ -58,6 +59,27 @@ class Faults:
             for link in list(self._links.values()):
                 link.end_soon()
             self._loop.run_due()
+
+    @property
+    def is_reachable(self) -> bool:
+        """Whether clients can connect. Set to False, their connections break, too."""
+        return self._is_reachable
+
+    @is_reachable.setter
+    def is_reachable(self, wanted: bool) -> None:
+        with self._loop.lock:
+            self._is_reachable = wanted
+        if not wanted:
+            self.close_connections()
+
+    @contextmanager
+    def unreachable(self) -> Iterator[None]:
+        """Connections break, and new ones are refused, until the block ends: the server keeps its keys."""
+        self.is_reachable = False
+        try:
+            yield
+        finally:
+            self.is_reachable = True
 
     # -- the server -------------------------------------------------------------------------------------------------
 

@@ -1,0 +1,156 @@
+"""fakeredis's names over embedded servers: what a suite sees that changed its import."""
+
+import asyncio
+import gc
+import threading
+import weakref
+from typing import Any
+
+import pytest
+import redis
+import redis.asyncio
+from redis.backoff import NoBackoff
+from redis.retry import Retry
+
+from penstock.testing import fake as fakeredis
+from penstock.testing.fake import FakeAsyncRedis, FakeRedis, FakeServer, FakeStrictRedis, TcpFakeServer, aioredis
+
+
+def pairs() -> list[Any]:
+    """Two clients, and whether they meet on one server."""
+    server = FakeServer()
+    return [
+        pytest.param(FakeRedis(), FakeRedis(), False, id="neither names a place"),
+        pytest.param(FakeRedis(server=server), FakeStrictRedis(server=server, db=0), True, id="one server"),
+        pytest.param(FakeRedis(server=server), FakeRedis(server=FakeServer()), False, id="two servers"),
+        pytest.param(FakeRedis(host="a", port=1), FakeRedis("a", 1), True, id="one host and port"),
+        pytest.param(FakeRedis(host="a", port=1), FakeRedis(host="a", port=2), False, id="another port"),
+        pytest.param(FakeRedis(port=1), FakeRedis(port=1), False, id="a port without a host"),
+        pytest.param(FakeRedis(host="a", port=1), FakeRedis.from_url("redis://a:1"), True, id="a host and its URL"),
+        pytest.param(FakeRedis(host="a", port=1), FakeRedis.from_url("redis://a:1/1"), False, id="another database"),
+        pytest.param(
+            FakeRedis(server=server), FakeRedis.from_url("rediss://c", server=server), True, id="a URL's server"
+        ),
+        pytest.param(
+            FakeRedis(host="localhost"),
+            redis.Redis(connection_pool=redis.ConnectionPool(connection_class=fakeredis.FakeConnection)),
+            True,
+            id="a pool of ours",
+        ),
+        pytest.param(FakeRedis(host="b", ssl=True, password="p"), FakeRedis(host="b"), True, id="TLS and a password"),
+    ]
+
+
+@pytest.mark.parametrize(("first", "second", "meet"), pairs())
+def test_clients_meet_where_those_of_fakeredis_do(first: redis.Redis, second: redis.Redis, meet: bool) -> None:
+    first.flushall()
+    first.set("k", "v")
+
+    assert second.exists("k") == meet
+
+
+async def value_of(client: redis.asyncio.Redis) -> object:
+    value = await client.get("k")
+    await client.aclose()
+    return value
+
+
+@pytest.mark.parametrize(
+    "client",
+    [
+        lambda server: FakeAsyncRedis(server=server),
+        lambda server: aioredis.FakeRedis(server=server),
+        lambda server: FakeAsyncRedis.from_url("redis://x", server=server),
+        lambda server: FakeAsyncRedis(host="d", port=6379),
+        lambda server: redis.asyncio.Redis.from_pool(
+            redis.asyncio.ConnectionPool(connection_class=fakeredis.FakeAsyncConnection, host="d")
+        ),
+    ],
+    ids=["FakeAsyncRedis", "aioredis.FakeRedis", "from_url", "a place", "a pool of ours"],
+)
+def test_asynchronous_clients_meet_blocking_ones(client: Any) -> None:
+    server = FakeServer()
+    FakeRedis(server=server).set("k", "v")
+    FakeRedis(host="d").set("k", "v")
+
+    assert asyncio.run(value_of(client(server))) == b"v"
+
+
+def test_a_server_that_is_not_connected_refuses_and_keeps_its_keys() -> None:
+    server = FakeServer()
+    client = FakeRedis(server=server)
+    client.set("k", "v")
+
+    server.connected = False
+    with pytest.raises(redis.ConnectionError):
+        client.get("k")
+    with pytest.raises(redis.ConnectionError):
+        asyncio.run(value_of(FakeAsyncRedis(server=server)))
+
+    server.connected = True
+    assert server.connected
+    assert client.get("k") == b"v"
+
+
+@pytest.mark.parametrize(
+    ("version", "server_type", "shown"),
+    [
+        ((6,), "redis", "7.2"),
+        ((7,), "redis", "7.2"),
+        ("8.2", "redis", "8.2"),
+        (8, "redis", "8."),
+        ((8, 4, 1), "redis", "8.4"),
+        ((7, 2), "valkey", "7.2.4"),
+    ],
+)
+def test_a_version_is_the_nearest_that_is_there(version: Any, server_type: str, shown: str) -> None:
+    client = FakeRedis(version=version, server_type=server_type)
+
+    assert str(client.info("server")["redis_version"]).startswith(shown)
+
+
+def test_options_are_redis_pys() -> None:
+    client = FakeRedis(decode_responses=True, db=2, single_connection_client=True, protocol=3, client_name="x")
+    client.set("k", "v")
+
+    assert client.get("k") == "v"
+    assert {name: client.client_info()[name] for name in ("db", "name", "resp")} == {"db": 2, "name": "x", "resp": "3"}
+
+
+def test_a_required_password_is_asked_for() -> None:
+    server = FakeServer(config={b"requirepass": b"secret"})
+
+    assert FakeRedis(server=server, password="secret").ping()
+    with pytest.raises(redis.AuthenticationError):
+        FakeRedis(server=server, password="wrong").ping()
+    with pytest.raises(redis.AuthenticationError):
+        FakeRedis(server=server).ping()
+
+
+def test_a_server_lives_as_long_as_what_refers_to_it() -> None:
+    client = FakeRedis()
+    kept = weakref.ref(client.connection_pool.connection_kwargs["server"])
+    pool = client.connection_pool
+    del client
+    gc.collect()
+    assert redis.Redis(connection_pool=pool).ping()
+
+    del pool
+    gc.collect()
+    assert kept() is None
+
+
+def test_a_tcp_server_serves_other_clients() -> None:
+    with TcpFakeServer(("127.0.0.1", 0), server_type="valkey") as server:
+        thread = threading.Thread(target=server.serve_forever, daemon=True)
+        thread.start()
+        host, port = server.server_address
+        with redis.Redis(host=host, port=port) as client:
+            assert client.set("k", "v")
+            assert client.info("server")["server_name"] == "valkey"
+        server.shutdown()
+        thread.join(60)
+
+    assert not thread.is_alive()
+    with pytest.raises(redis.ConnectionError):
+        redis.Redis(host=host, port=port, retry=Retry(NoBackoff(), 0)).ping()
