@@ -112,9 +112,11 @@ def test_a_name_with_markup_is_shown_as_it_is(server: penstock.Server, capsys: p
     assert "[red]x" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("words", [["top", "--once"], ["doctor"]], ids=["top", "doctor"])
-def test_a_server_that_is_not_there_is_one_line(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main([*words, "redis://127.0.0.1:1"]) == 1
+@pytest.mark.parametrize(("words", "code"), [(["top", "--once"], 1), (["doctor"], 2)], ids=["top", "doctor"])
+def test_a_server_that_is_not_there_is_one_line(
+    words: list[str], code: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main([*words, "redis://127.0.0.1:1"]) == code
 
     assert capsys.readouterr().err.count("\n") == 1
 
@@ -144,7 +146,7 @@ def test_the_doctor_says_what_is_wrong_with_a_server(
     server.client().config_set("slowlog-log-slower-than", 0)
     server.client().get("slow")
 
-    assert cli.main(["doctor", server.url]) == 1
+    assert cli.main(["doctor", "--between", "0", server.url]) == 1
 
     printed = capsys.readouterr().out
     assert "maxmemory is not set" in printed
@@ -152,7 +154,7 @@ def test_the_doctor_says_what_is_wrong_with_a_server(
 
 
 def test_the_doctor_knows_a_real_redis(url: str, capsys: pytest.CaptureFixture[str]) -> None:
-    cli.main(["doctor", url])
+    cli.main(["doctor", "--between", "0", url])
 
     assert "speaks as Redis" in capsys.readouterr().out
 
