@@ -86,14 +86,14 @@ class Screen:
         else:
             table = groups_table(groups[rows])
         last = f"filter: {self._filter}_" if self._is_typing else self._keys
-        told = Text(self._told(survey, count), no_wrap=True, overflow="ellipsis")
+        summary = Text(self._summary(survey, count), no_wrap=True, overflow="ellipsis")
         keys = Text(last, style="dim", no_wrap=True, overflow="ellipsis")
-        return Group(heading(self._shown_url, survey.fields), told, table, keys)
+        return Group(heading(self._shown_url, survey.fields), summary, table, keys)
 
     def _matches(self, *names: bytes) -> bool:
         return not self._filter or any(self._filter in text_of(name) for name in names)
 
-    def _told(self, survey: Survey, count: int) -> str:
+    def _summary(self, survey: Survey, count: int) -> str:
         """What is shown, of how many, and what was not looked at."""
         end = min(self._start + self._page, count)
         what = "streams" if self._shows_streams else "groups"
@@ -101,16 +101,16 @@ class Screen:
         parts = [f"{self._start + 1 if count else 0} to {end} of {count} {what}"]
         if count != total:
             parts[0] += f" (of {total})"
-        parts.append(told_of(survey))
+        parts.append(summary_of(survey))
         if not self._shows_streams:
             parts.append(f"by {SORTS[self._sort][0]}")
         return ", ".join(parts)
 
 
-def told_of(survey: Survey) -> str:
+def summary_of(survey: Survey) -> str:
     """What needs an operator, and what was not looked at.
 
-    >>> told_of(Survey({}, [], [GroupState(b"s", b"g", 1, 3, 0, 90_000)], 12_000, 10_000, False))
+    >>> summary_of(Survey({}, [], [GroupState(b"s", b"g", 1, 3, 0, 90_000)], 12_000, 10_000, False))
     '1 stuck, 10000 of at least 12000 streams looked at'
     """
     stuck = f"{sum(1 for one in survey.groups if urgency.is_stuck(one.rank))} stuck"
