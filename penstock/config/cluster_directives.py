@@ -1,10 +1,10 @@
-"""The directives of a cluster of one (`cluster-enabled yes`): whether there is one, and what its node announces."""
+"""The directives of a node of a cluster (`cluster-enabled yes`): whether it is one, and what it announces."""
 
 import ipaddress
 import re
 from typing import Final
 
-from penstock.config.directive_types import BadValue, Choice, FilePath, Number, Text, YesNo
+from penstock.config.directive_types import INT, BadValue, Choice, FilePath, Number, Text, YesNo
 from penstock.config.directives import Directive
 
 PORT: Final = 65535
@@ -48,8 +48,16 @@ CLUSTER: Final = (
         "cluster-enabled",
         "no",
         YesNo(),
-        "Be the only node of a cluster: keys of one request must be in one slot, and there is one database.",
+        "Be a node of a cluster: keys of one request must be in one slot, and there is one database.",
         immutable=True,
+    ),
+    Directive(
+        "cluster-launcher",
+        "0",
+        Number(0, INT),
+        "Number of the socket by which `penstock cluster` gives its nodes the map; 0: this is the only node.",
+        immutable=True,
+        hidden=True,
     ),
     Directive(
         "cluster-config-file",

@@ -449,6 +449,7 @@ class Engine(Runner):
 
     def _end_request(self, session: Session, row: Row | None, replies: list[bytes], first: int) -> None:
         """A request of a session was run, refused, queued or blocked; its replies begin at a place."""
+        session.end_asking()
         if row is not None:
             self._end_caching(session, row)
         if session.state & REPLIES_WITHHELD:

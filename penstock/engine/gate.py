@@ -1,6 +1,7 @@
 """The gate: whether a request may be run or queued, asked where a bit of state.py says that there is a doubt."""
 
 from penstock.engine import intents, protected_commands, refusals
+from penstock.engine.cluster import slot_rules
 from penstock.engine.replication.replication import MASTER_DOWN
 from penstock.engine.server_state import ServerState
 from penstock.engine.session import NO_CLIENT, Session
@@ -20,7 +21,7 @@ def admit(server: ServerState, session: Session, row: Row, request: list[bytes])
     if session.state & RESTRICTED:
         server.access.admit(session, row, request)
     if server.cluster is not None:
-        server.cluster.admit(session, row, request)
+        server.cluster.admit(session, row, request, server.context.now_ms)
     if _lacks_memory(server) and intents.needs_memory(server, session, row, request):
         raise refusals.out_of_memory()
     if server.conditions.trouble is not None and (
@@ -76,6 +77,6 @@ def abort(server: ServerState, session: Session, refusal: ReplyError) -> ReplyEr
     session.queue = None
     session.queue_failed = False
     server.clients.unwatch(session)
-    if refusal.text.startswith((b"CROSSSLOT", b"CLUSTERDOWN")):
+    if refusal.text.startswith(slot_rules.FOR_CLIENTS):
         return refusal
     return ReplyError(b"EXECABORT Transaction discarded because of: " + refusal.text.removeprefix(b"ERR "))

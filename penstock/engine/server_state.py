@@ -132,12 +132,14 @@ class ServerState:
         self.runner = runner
         self.commands = commands
         self.conditions = Conditions(clock)
-        self.cluster: SlotRules | None = None
-        if settings.yes("cluster-enabled"):
+        is_node = settings.yes("cluster-enabled")
+        if is_node:
             settings.force("databases", "1")
-            self.cluster = SlotRules(settings, Node(settings, chance))
-            self.conditions.set(CLUSTERED, True)
         self.keyspace = keyspace or Keyspace(settings.number("databases"))
+        self.cluster: SlotRules | None = None
+        if is_node:
+            self.cluster = SlotRules(settings, Node(settings, chance), self.keyspace.databases[0])
+            self.conditions.set(CLUSTERED, True)
         self.form_limits = FormLimits(settings)
         self.lazy_free = LazyFree()
         self.expiry_is_behind = False

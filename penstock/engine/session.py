@@ -293,6 +293,11 @@ class Session:
             self.tracking.is_chosen = is_chosen
         self.set_state(state.CACHING_CHOSEN, is_chosen and self.tracking is not None)
 
+    def end_asking(self) -> None:
+        """A request is over: ASKING holds for the next one, or the transaction that it begins (Redis 8.6.3)."""
+        if self.queue is None and self.last_command != "asking":
+            self.set_state(state.ASKED, False)
+
     @property
     def is_replica(self) -> bool:
         """Whether it has asked for the replication stream, or a snapshot."""

@@ -26,6 +26,7 @@ from penstock.server import allocated_memory
 from penstock.server.connections.connection import Connection
 from penstock.server.connections.limits import raise_file_limit
 from penstock.server.cron import Cron
+from penstock.server.launcher_link import LauncherLink
 from penstock.server.listening import Doors
 from penstock.server.replication.master_link import MasterLink
 from penstock.server.replication.replicas import Replicas
@@ -117,8 +118,7 @@ class Server:
         # Addresses first: a second server that is started by mistake must not touch the log of the first.
         doors = Doors(settings, server_log, loop)
         doors.bind()
-        if self._engine.server.cluster is not None:
-            keep_node(self._engine.server.cluster.node, settings)
+        launcher = self._join_cluster()
         log_writer = AofWriter(settings, self._engine, server_log.notice, self._disk)
         turn = Turn(self._engine, log_writer, server_log, loop, self._over.set)
         log_writer.synced = partial(call_soon, loop, turn.look_after_log)
@@ -132,6 +132,8 @@ class Server:
         turn.replicas = replicas
         link = MasterLink(self._engine, self._disk, server_log.notice, turn.applied, log_writer.begin_anew)
         replicas.link = link
+        if launcher is not None:
+            await launcher.open(turn)
         cron = Cron(turn)
         cron.start()
         self._engine.conditions.loading = True  # from the first client on
@@ -159,12 +161,12 @@ class Server:
             if master:
                 role.follow(self._engine.server, master[0], int(master[1]))
             self._engine.conditions.loading = False
+            if launcher is not None:
+                launcher.say_ready()
             for kind in doors.kinds:
                 server_log.notice(f"Ready to accept connections {kind}")
             notify_ready(settings.text("supervised"), os.environ, server_log.warning)
-        await self._over.wait()
-        server_log.notice("User requested shutdown...")
-        notify_end(settings.text("supervised"), os.environ)
+        await self._until_end()
         doors.close()
         cron.stop()
         for companion in self._companions:
@@ -179,6 +181,11 @@ class Server:
             server_log.warning("The log could not be written: the last changes may be lost")
         return CLEAN if is_safe else FAILED
 
+    async def _until_end(self) -> None:
+        await self._over.wait()
+        self._journal.notice("User requested shutdown...")
+        notify_end(self._settings.text("supervised"), os.environ)
+
     def _log_beginning(self) -> None:
         """The first lines of the log: what this server is, and what is unsafe about its users."""
         self._journal.notice(
@@ -188,6 +195,20 @@ class Server:
         warning = self._engine.access.warning()
         if warning:
             self._journal.warning(warning)
+
+    def _join_cluster(self) -> LauncherLink | None:
+        """Where the server is a node: take the map that its launcher has for it, or keep its own state."""
+        cluster, settings = self._engine.server.cluster, self._settings
+        if cluster is None:
+            return None
+        if settings.text("replicaof"):
+            raise UsageError("replicaof is not allowed with cluster-enabled yes")
+        if not settings.number("cluster-launcher"):
+            keep_node(cluster.node, settings)
+            return None
+        launcher = LauncherLink(self._engine, cluster, self._over.set)
+        launcher.read_first_map()
+        return launcher
 
     def stop(self) -> None:
         """End as after SIGTERM."""
@@ -282,8 +303,6 @@ async def farewell(turn: Turn) -> None:
 
 def keep_node(node: Node, settings: Settings) -> None:
     """Read the node's ID and slots, and keep them from here on; UsageError where the file is of no use."""
-    if settings.text("replicaof"):
-        raise UsageError("replicaof is not allowed with cluster-enabled yes: a cluster of one has no other nodes")
     path = Path(settings.text("dir")) / settings.text("cluster-config-file")
     try:
         text = node_file.read(path)

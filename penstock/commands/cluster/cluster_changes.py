@@ -7,10 +7,12 @@ import ipaddress
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from penstock.commands.cluster.cluster_nodes import VARIES, node_of, unknown_node
+from penstock.commands.cluster.cluster_nodes import VARIES, known, node_of, unknown_node
+from penstock.commands.cluster.handing_over import fixed, hand_over
 from penstock.engine import arguments, refusals
-from penstock.engine.cluster.hash_slots import SLOTS, slot_of
-from penstock.engine.cluster.node import ASSIGNED, BUS_PORT_OFFSET, NOT_OWNED, Node
+from penstock.engine.cluster import following_map
+from penstock.engine.cluster.hash_slots import SLOTS
+from penstock.engine.cluster.node import ASSIGNED, BUS_PORT_OFFSET, NOT_OWNED, Node, keys_in
 from penstock.engine.context import Context
 from penstock.engine.table.command_table import command
 from penstock.errors import ReplyError
@@ -31,7 +33,7 @@ LARGEST_PORT: Final = 65535
     summary="Assigns slots to the node.",
 )  # fmt: skip
 def cluster_addslots(ctx: Context, args: list[bytes]) -> bytes:
-    return _add(node_of(ctx), _single(args))
+    return _add(ctx, node_of(ctx), _single(args))
 
 
 @command(
@@ -40,7 +42,7 @@ def cluster_addslots(ctx: Context, args: list[bytes]) -> bytes:
 )  # fmt: skip
 def cluster_addslotsrange(ctx: Context, args: list[bytes]) -> bytes:
     node = node_of(ctx)
-    return _add(node, _in_ranges(args))
+    return _add(ctx, node, _in_ranges(args))
 
 
 @command(
@@ -83,13 +85,17 @@ def _in_ranges(args: list[bytes]) -> Iterator[int]:
         yield from range(first, last + 1)
 
 
-def _add(node: Node, slots: Iterable[int]) -> bytes:
+def _add(ctx: Context, node: Node, slots: Iterable[int]) -> bytes:
     """A slot that the node was given at its first start may still be added, as to a Redis that begins without slots."""
     seen: set[int] = set()
+    found = node.map
     for slot in slots:
-        if node.owned[slot] == ASSIGNED:
+        is_busy = node.owned[slot] == ASSIGNED if found is None else found.owners[slot] is not None
+        if is_busy:
             raise ReplyError(b"ERR Slot %d is already busy" % slot)
         _note(slot, seen)
+    if found is not None:
+        return hand_over(ctx, node, [b"ADDSLOTS", *_numbers(seen)])
     for slot in seen:
         node.owned[slot] = ASSIGNED
     node.keep()
@@ -97,11 +103,16 @@ def _add(node: Node, slots: Iterable[int]) -> bytes:
 
 
 def _delete(ctx: Context, node: Node, slots: Iterable[int]) -> bytes:
+    """Of several nodes' slots only the node's own become free: of others the map would say so again at once."""
     seen: set[int] = set()
+    found = node.map
     for slot in slots:
-        if not node.owns(slot):
+        is_assigned = node.owns(slot) if found is None else found.owners[slot] is not None
+        if not is_assigned:
             raise ReplyError(b"ERR Slot %d is already unassigned" % slot)
         _note(slot, seen)
+    if found is not None:
+        return hand_over(ctx, node, [b"DELSLOTS", *_numbers(seen)])
     for slot in seen:
         node.owned[slot] = NOT_OWNED
     _give_up(ctx, node)
@@ -110,12 +121,12 @@ def _delete(ctx: Context, node: Node, slots: Iterable[int]) -> bytes:
 
 def _give_up(ctx: Context, node: Node) -> None:
     """The node has fewer slots than before: it is kept so, and subscribers of their channels are unsubscribed."""
-    subscriptions = ctx.subscriptions
-    lost = [(slot_of(channel), channel) for channel in subscriptions.shard_channels]
-    for slot, channel in sorted(lost):
-        if not node.owns(slot):
-            subscriptions.close_shard_channel(channel, ctx.clients.outgoing)
+    following_map.close_channels(ctx.server, node)
     node.keep()
+
+
+def _numbers(slots: Iterable[int]) -> list[bytes]:
+    return [b"%d" % slot for slot in slots]
 
 
 def _note(slot: int, seen: set[int]) -> None:
@@ -132,6 +143,8 @@ def cluster_flushslots(ctx: Context, args: list[bytes]) -> bytes:
     node = node_of(ctx)
     if len(ctx.db):
         raise ReplyError(b"ERR DB must be empty to perform CLUSTER FLUSHSLOTS.")
+    if node.map is not None:
+        return hand_over(ctx, node, [b"DELSLOTS", *_numbers(range(SLOTS))])
     node.owned = bytearray(SLOTS)
     _give_up(ctx, node)
     return reply.OK
@@ -144,28 +157,40 @@ def cluster_flushslots(ctx: Context, args: list[bytes]) -> bytes:
     since="3.0.0",
     flags=CHANGES,
     complexity="O(1)",
-    summary="Sets the state of a slot. There is no node to move it to.",
+    summary="Sets the state of a slot that moves from one node to another, or its node.",
 )
 def cluster_setslot(ctx: Context, args: list[bytes]) -> bytes:
     node = node_of(ctx)
-    slot, action, own_id = _slot(args[2]), args[3].upper(), node.id.encode()
+    view = node.view()
+    own = view.own()
+    if not own.is_master:
+        raise ReplyError(b"ERR Please use SETSLOT only with masters.")
+    slot, action = _slot(args[2]), args[3].upper()
     if action == b"STABLE" and len(args) == 4:
-        return reply.OK
+        return reply.OK if node.map is None else hand_over(ctx, node, [b"SETSLOT", args[2], action, b""])
     if len(args) != 5 or action not in (b"MIGRATING", b"IMPORTING", b"NODE"):
         raise ReplyError(b"ERR Invalid CLUSTER SETSLOT action or number of arguments. Try CLUSTER HELP")
-    is_own = args[4] == own_id
+    is_owner = view.owners[slot] is own
+    if action == b"MIGRATING" and not is_owner:
+        raise ReplyError(b"ERR I'm not the owner of hash slot %d" % slot)
+    if action == b"IMPORTING" and is_owner:
+        raise ReplyError(b"ERR I'm already the owner of hash slot %d" % slot)
+    to = view.member(args[4].decode("latin1"))
+    if to is None and action == b"NODE":
+        raise unknown_node(args[4])
+    if to is None:
+        raise ReplyError(b"ERR I don't know about node %b" % refusals.c_string(args[4]))
+    if not to.is_master:
+        raise ReplyError(b"ERR Target node is not a master")
+    if action == b"NODE" and is_owner and to is not own and keys_in(slot, list(ctx.db.values)):
+        raise ReplyError(
+            b"ERR Can't assign hashslot %d to a different node while I still hold keys for this hash slot." % slot
+        )
+    if node.map is not None:
+        return hand_over(ctx, node, [b"SETSLOT", args[2], action, args[4]])
     if action == b"NODE":
-        if not is_own:
-            raise unknown_node(args[4])
         node.owned[slot] = ASSIGNED
         node.keep()
-        return reply.OK
-    if action == b"MIGRATING" and not node.owns(slot):
-        raise ReplyError(b"ERR I'm not the owner of hash slot %d" % slot)
-    if action == b"IMPORTING" and node.owns(slot):
-        raise ReplyError(b"ERR I'm already the owner of hash slot %d" % slot)
-    if not is_own:
-        raise ReplyError(b"ERR I don't know about node %b" % refusals.c_string(args[4]))
     return reply.OK
 
 
@@ -190,6 +215,8 @@ def cluster_reset(ctx: Context, args: list[bytes]) -> bytes:
         raise refusals.syntax()
     if len(ctx.db):
         raise ReplyError(b"ERR CLUSTER RESET can't be called with master nodes containing keys")
+    if node.map is not None:
+        raise fixed()
     node.renew(kind == b"HARD")
     _give_up(ctx, node)
     return reply.OK
@@ -201,6 +228,8 @@ def cluster_reset(ctx: Context, args: list[bytes]) -> bytes:
 )  # fmt: skip
 def cluster_bumpepoch(ctx: Context, args: list[bytes]) -> bytes:
     node = node_of(ctx)
+    if node.map is not None:
+        return hand_over(ctx, node, [b"BUMPEPOCH"])
     if node.epoch:
         return reply.simple(b"STILL %d" % node.epoch)
     node.current_epoch += 1
@@ -218,6 +247,8 @@ def cluster_set_config_epoch(ctx: Context, args: list[bytes]) -> bytes:
     epoch = arguments.integer(args[2])
     if epoch < 0:
         raise ReplyError(b"ERR Invalid config epoch specified: %d" % epoch)
+    if node.map is not None:
+        raise ReplyError(b"ERR The user can assign a config epoch only when the node does not know any other node.")
     if node.epoch:
         raise ReplyError(b"ERR Node config epoch is already non-zero")
     node.epoch = epoch
@@ -245,10 +276,10 @@ def cluster_saveconfig(ctx: Context, args: list[bytes]) -> bytes:
     since="3.0.0",
     flags=CHANGES,
     history=(("4.0.0", "Added the optional `cluster_bus_port` argument."),),
-    summary="Connects two nodes. Taken here, without effect.",
+    summary="Connects two nodes. Without effect here: a cluster has the nodes that it was started with.",
 )
 def cluster_meet(ctx: Context, args: list[bytes]) -> bytes:
-    node_of(ctx)
+    node = node_of(ctx)
     port = arguments.integer_or(args[3], b"ERR Invalid base port specified: %b" % refusals.c_string(args[3]))
     bus_port = port + BUS_PORT_OFFSET
     if len(args) > 4:
@@ -260,45 +291,61 @@ def cluster_meet(ctx: Context, args: list[bytes]) -> bytes:
     if not (0 < port <= LARGEST_PORT and 0 < bus_port <= LARGEST_PORT):
         place = b"%b:%b" % (refusals.c_string(args[2]), refusals.c_string(args[3]))
         raise ReplyError(b"ERR Invalid node address specified: " + place)
+    if node.map is not None and not any(one.port == port for one in node.map.members):
+        raise fixed()
     return reply.OK
 
 
 @command(
     "CLUSTER|FORGET", "node-id", group="cluster", since="3.0.0", flags=CHANGES, complexity="O(1)",
-    summary="Removes a node from the table. There is no other node.",
+    summary="Removes a node from the table. Refused here.",
 )  # fmt: skip
 def cluster_forget(ctx: Context, args: list[bytes]) -> bytes:
-    if args[2] == node_of(ctx).id.encode():
+    node = node_of(ctx)
+    one = known(node, args[2])
+    if one.id == node.id:
         raise ReplyError(b"ERR I tried hard but I can't forget myself...")
-    raise unknown_node(args[2])
+    if one.id == node.member().master_id:
+        raise ReplyError(b"ERR Can't forget my master!")
+    raise fixed()
 
 
 @command(
     "CLUSTER|REPLICATE", "node-id", group="cluster", since="3.0.0", flags=CHANGES, complexity="O(1)",
-    summary="Makes the node the replica of another. There is no other node.",
+    summary="Makes the node the replica of another. Refused here.",
 )  # fmt: skip
 def cluster_replicate(ctx: Context, args: list[bytes]) -> bytes:
-    if args[2] == node_of(ctx).id.encode():
+    node = node_of(ctx)
+    one = known(node, args[2])
+    if one.id == node.id:
         raise ReplyError(b"ERR Can't replicate myself")
-    raise unknown_node(args[2])
+    own = node.member()
+    if own.is_master and (any(own.slots) or len(ctx.db)):
+        raise ReplyError(b"ERR To set a master the node must be empty and without assigned slots.")
+    raise fixed()
 
 
 @command(
     "CLUSTER|FAILOVER", "options:[FORCE|TAKEOVER]", group="cluster", since="3.0.0", flags=CHANGES, complexity="O(1)",
-    summary="Makes a replica the master; the node is one.",
+    summary="Makes a replica the master.",
 )  # fmt: skip
 def cluster_failover(ctx: Context, args: list[bytes]) -> bytes:
-    node_of(ctx)
+    """Without FORCE or TAKEOVER Redis has the master hold its writes until the replica has all; refused here."""
+    node = node_of(ctx)
     if len(args) > 3:
         raise refusals.unknown_or_wrong(args[1], args[0])
     if len(args) == 3 and args[2].upper() not in (b"FORCE", b"TAKEOVER"):
         raise refusals.syntax()
-    raise ReplyError(b"ERR You should send CLUSTER FAILOVER to a replica")
+    if node.member().is_master:
+        raise ReplyError(b"ERR You should send CLUSTER FAILOVER to a replica")
+    if len(args) < 3:
+        raise ReplyError(b"ERR This server takes CLUSTER FAILOVER with FORCE or TAKEOVER only")
+    return hand_over(ctx, node, [b"FAILOVER"])
 
 
 def _not_moved(ctx: Context, args: list[bytes]) -> bytes:
     node_of(ctx)
-    raise ReplyError(b"ERR This server is the only node of its cluster: no slot can move")
+    raise ReplyError(b"ERR This server moves slots by CLUSTER SETSLOT and MIGRATE only")
 
 
 command(

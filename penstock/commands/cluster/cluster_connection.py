@@ -5,6 +5,7 @@ Tests: transcripts cluster_slots; cases commands/test_cluster, commands/test_clu
 
 from penstock.commands.cluster.cluster_nodes import node_of
 from penstock.engine.context import Context
+from penstock.engine.state import ASKED
 from penstock.engine.table.command_table import command
 from penstock.protocol import reply
 
@@ -15,7 +16,7 @@ from penstock.protocol import reply
     since="3.0.0",
     flags="loading stale fast",
     acl="connection",
-    summary="Allows a connection to read from a replica; the node is a master.",
+    summary="Allows a connection to read from a replica.",
 )
 def readonly(ctx: Context, args: list[bytes]) -> bytes:
     node_of(ctx)
@@ -38,8 +39,10 @@ def readwrite(ctx: Context, args: list[bytes]) -> bytes:
     since="3.0.0",
     flags="fast",
     acl="connection",
-    summary="Announces that the next request follows an ASK redirection; nothing is redirected here.",
+    summary="Announces that the next request follows an ASK redirection.",
 )
 def asking(ctx: Context, args: list[bytes]) -> bytes:
+    """It holds for a transaction that begins with the next request as well (Redis 8.6.3)."""
     node_of(ctx)
+    ctx.session.set_state(ASKED, True)
     return reply.OK

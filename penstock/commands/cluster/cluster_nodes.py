@@ -10,7 +10,8 @@ from typing import Final
 
 from penstock.commands.common.help import help_reply
 from penstock.engine import arguments
-from penstock.engine.cluster.hash_slots import SLOTS, slot_of
+from penstock.engine.cluster.cluster_map import Member
+from penstock.engine.cluster.hash_slots import SLOTS, ranges, slot_of
 from penstock.engine.cluster.node import Node, keys_in
 from penstock.engine.context import Context
 from penstock.engine.table.command_table import command, container
@@ -51,15 +52,19 @@ def unknown_node(id: bytes) -> ReplyError:
     summary="Returns the state of the cluster.",
 )
 def cluster_info(ctx: Context, args: list[bytes]) -> bytes:
+    """The counts of messages are those of a bus: nodes have none here."""
     node = node_of(ctx)
+    view = node.view()
+    assigned = [owner for owner in view.owners if owner is not None]
+    failed = len([owner for owner in assigned if owner.is_failed])
     fields = [
         ("cluster_state", "ok" if node.is_up() else "fail"),
-        ("cluster_slots_assigned", node.count),
-        ("cluster_slots_ok", node.count),
+        ("cluster_slots_assigned", len(assigned)),
+        ("cluster_slots_ok", len(assigned) - failed),
         ("cluster_slots_pfail", 0),
-        ("cluster_slots_fail", 0),
-        ("cluster_known_nodes", 1),
-        ("cluster_size", 1 if node.count else 0),
+        ("cluster_slots_fail", failed),
+        ("cluster_known_nodes", len(view.members)),
+        ("cluster_size", len([one for one in view.members if any(one.slots)])),
         ("cluster_current_epoch", node.current_epoch),
         ("cluster_my_epoch", node.epoch),
         ("cluster_stats_messages_sent", 0),
@@ -86,7 +91,14 @@ def cluster_info(ctx: Context, args: list[bytes]) -> bytes:
     summary="Lists the nodes.",
 )
 def cluster_nodes(ctx: Context, args: list[bytes]) -> bytes:
-    return reply.verbatim(node_of(ctx).line().encode(errors="surrogateescape") + b"\n", ctx.resp3)
+    node = node_of(ctx)
+    lines = [_line(node, one) + "\n" for one in node.view().members]
+    return reply.verbatim("".join(lines).encode(errors="surrogateescape"), ctx.resp3)
+
+
+def _line(node: Node, one: Member) -> str:
+    is_myself = one.id == node.id
+    return one.line(is_myself, is_myself)
 
 
 @command(
@@ -101,20 +113,30 @@ def cluster_nodes(ctx: Context, args: list[bytes]) -> bytes:
     summary="Lists slots and their nodes.",
 )
 def cluster_slots(ctx: Context, args: list[bytes]) -> bytes:
-    node = node_of(ctx)
+    """Replicas that have failed are left out (Redis 8.6.3)."""
+    view = node_of(ctx).view()
     kind = ctx.settings.text("cluster-preferred-endpoint-type")
-    endpoint = reply.null(ctx.resp3)
-    if kind == "ip":
-        endpoint = _text(node.ip)
-    elif kind == "hostname":
-        endpoint = _text(node.hostname or "?")
-    others = [("ip", node.ip)] if kind != "ip" and node.ip else []
-    others += [("hostname", node.hostname)] if kind != "hostname" and node.hostname else []
-    about = reply.mapping([(_text(name), _text(value)) for name, value in others], ctx.resp3)
-    described = reply.array([endpoint, reply.integer(node.port), _text(node.id), about])
+    runs = sorted([(first, last, one.id) for one in view.members for first, last in ranges(one.slots)])
+    nodes = {
+        one.id: [
+            _described(ctx, kind, other)
+            for other in (one, *view.replicas_of(one.id))
+            if other is one or not other.is_failed
+        ]
+        for one in view.members
+    }
     return reply.array(
-        [reply.array([reply.integer(first), reply.integer(last), described]) for first, last in node.ranges()]
+        [reply.array([reply.integer(first), reply.integer(last), *nodes[owner]]) for first, last, owner in runs]
     )
+
+
+def _described(ctx: Context, kind: str, one: Member) -> bytes:
+    """A node in CLUSTER SLOTS: where to ask it, its port and ID, and its other names."""
+    endpoint = reply.null(ctx.resp3) if kind == "unknown-endpoint" else _text(one.endpoint(kind))
+    others = [("ip", one.ip)] if kind != "ip" and one.ip else []
+    others += [("hostname", one.hostname)] if kind != "hostname" and one.hostname else []
+    about = reply.mapping([(_text(name), _text(value)) for name, value in others], ctx.resp3)
+    return reply.array([endpoint, reply.integer(one.port), _text(one.id), about])
 
 
 @command(
@@ -127,26 +149,36 @@ def cluster_slots(ctx: Context, args: list[bytes]) -> bytes:
     summary="Lists the shards and their slots.",
 )
 def cluster_shards(ctx: Context, args: list[bytes]) -> bytes:
+    """A shard whose master has failed has no slots (Redis 8.6.3)."""
     node = node_of(ctx)
-    kind = ctx.settings.text("cluster-preferred-endpoint-type")
-    endpoint = {"ip": node.ip, "hostname": node.hostname or "?"}.get(kind, "")
+    view = node.view()
+    shards = []
+    for master in view.members:
+        if master.is_master:
+            runs = [] if master.is_failed else ranges(master.slots)
+            slots = [reply.integer(slot) for bounds in runs for slot in bounds]
+            nodes = [_in_shard(ctx, node, one) for one in (master, *view.replicas_of(master.id))]
+            shard = [(b"slots", reply.array(slots)), (b"nodes", reply.array(nodes))]
+            shards.append(reply.fields(shard, ctx.resp3))
+    return reply.array(shards)
+
+
+def _in_shard(ctx: Context, node: Node, one: Member) -> bytes:
+    """A node in CLUSTER SHARDS. How far the replication of others is, is not known here: 0."""
+    endpoint = one.endpoint(ctx.settings.text("cluster-preferred-endpoint-type"))
+    offset = ctx.replication.offset if one.id == node.id and node.map is not None else 0
     fields = [
-        (b"id", _text(node.id)),
-        (b"port", reply.integer(node.port)),
-        *([(b"tls-port", reply.integer(node.tls_port))] if node.tls_port else []),
-        (b"ip", _text(node.ip)),
+        (b"id", _text(one.id)),
+        (b"port", reply.integer(one.port)),
+        *([(b"tls-port", reply.integer(one.tls_port))] if one.tls_port else []),
+        (b"ip", _text(one.ip)),
         (b"endpoint", _text(endpoint)),
-        *([(b"hostname", _text(node.hostname))] if node.hostname else []),
-        (b"role", reply.bulk(b"master")),
-        (b"replication-offset", reply.ZERO),
-        (b"health", reply.bulk(b"online")),
+        *([(b"hostname", _text(one.hostname))] if one.hostname else []),
+        (b"role", reply.bulk(b"master" if one.is_master else b"replica")),
+        (b"replication-offset", reply.integer(offset)),
+        (b"health", reply.bulk(b"fail" if one.is_failed else b"online")),
     ]
-    slots = [reply.integer(slot) for bounds in node.ranges() for slot in bounds]
-    shard = [
-        (b"slots", reply.array(slots)),
-        (b"nodes", reply.array([reply.fields(fields, ctx.resp3)])),
-    ]
-    return reply.array([reply.fields(shard, ctx.resp3)])
+    return reply.fields(fields, ctx.resp3)
 
 
 def _text(text: str) -> bytes:
@@ -190,11 +222,20 @@ def cluster_myshardid(ctx: Context, args: list[bytes]) -> bytes:
     return _text(node_of(ctx).shard_id)
 
 
+def known(node: Node, id: bytes) -> Member:
+    """The node with an ID; refused where there is none."""
+    one = node.view().member(id.decode("latin1"))
+    if one is None:
+        raise unknown_node(id)
+    return one
+
+
 def _replicas(ctx: Context, args: list[bytes]) -> bytes:
-    """The node has no replicas; other nodes are not known."""
-    if args[2] != node_of(ctx).id.encode():
-        raise unknown_node(args[2])
-    return reply.EMPTY_ARRAY
+    node = node_of(ctx)
+    master = known(node, args[2])
+    if not master.is_master:
+        raise ReplyError(b"ERR The specified node is not a master")
+    return reply.array([_text(_line(node, one)) for one in node.view().replicas_of(master.id)])
 
 
 command(
@@ -205,7 +246,7 @@ command(
     flags=READS_OTHERS,
     tips=VARIES,
     complexity=BY_REPLICAS,
-    summary="Lists a master's replicas; there are none.",
+    summary="Lists a master's replicas.",
 )(_replicas)
 
 command(
@@ -217,7 +258,7 @@ command(
     tips=VARIES,
     complexity=BY_REPLICAS,
     deprecated=("5.0.0", "`CLUSTER REPLICAS`"),
-    summary="Lists a master's replicas; there are none.",
+    summary="Lists a master's replicas.",
 )(_replicas)
 
 
@@ -232,7 +273,7 @@ command(
     summary="Counts the nodes that report another as failed; there are none.",
 )
 def cluster_count_failure_reports(ctx: Context, args: list[bytes]) -> bytes:
-    _replicas(ctx, args)
+    known(node_of(ctx), args[2])
     return reply.ZERO
 
 
@@ -330,11 +371,12 @@ def cluster_help(ctx: Context, args: list[bytes]) -> bytes:
             ("LINKS", "List the links between nodes: none."),
             ("MYID", "Return this node's ID."),
             ("MYSHARDID", "Return the ID of this node's shard."),
-            ("NODES", "List the nodes: this one."),
-            ("REPLICAS <node-id>", "List a node's replicas: none."),
+            ("NODES", "List the nodes."),
+            ("REPLICAS <node-id>", "List a node's replicas."),
             ("RESET [HARD|SOFT]", "Take all slots from this node, if there are no keys; HARD: give it another ID."),
             ("SAVECONFIG", "Write nodes.conf."),
             ("SHARDS", "List the shards and their slots."),
-            ("SLOTS", "List slots and their node."),
+            ("SETSLOT <slot> (IMPORTING|MIGRATING|NODE <node-id>|STABLE)", "Begin or end to move a slot."),
+            ("SLOTS", "List slots and their nodes."),
         ],
     )

@@ -86,27 +86,51 @@ def _read(args: list[bytes]) -> Options:
     return options
 
 
+RESTORE_SYNTAX: Final = (
+    "key ttl:integer serialized-value [REPLACE@3.0.0] [ABSTTL@5.0.0] [IDLETIME seconds@5.0.0] "
+    "[FREQ frequency:integer@5.0.0]"
+)
+RESTORE_COMPLEXITY: Final = (
+    "O(1) to create the new key and additional O(N*M) to reconstruct the serialized value, where N is the number of "
+    "Redis objects composing the value and M their average size. "
+    "For small string values the time complexity is thus O(1)+O(1*M) where M is small, so "
+    "simply O(1). However for sorted set values the complexity is O(N*M*log(N)) because "
+    "inserting values into sorted sets is O(log(N))."
+)
+RESTORE_HISTORY: Final = (
+    ("3.0.0", "Added the `REPLACE` modifier."),
+    ("5.0.0", "Added the `ABSTTL` modifier."),
+    ("5.0.0", "Added the `IDLETIME` and `FREQ` options."),
+)
+
+
+@command(
+    "RESTORE-ASKING",
+    RESTORE_SYNTAX,
+    group="server",
+    since="3.0.0",
+    flags="write denyoom asking",
+    keys="1 OW update",
+    acl="keyspace dangerous",
+    complexity=RESTORE_COMPLEXITY,
+    history=RESTORE_HISTORY,
+    doc_flags="syscmd",
+    summary="RESTORE as MIGRATE sends it to a node that imports a slot.",
+)
+def restore_asking(ctx: Context, args: list[bytes]) -> bytes:
+    return restore(ctx, args)
+
+
 @command(
     "RESTORE",
-    "key ttl:integer serialized-value [REPLACE@3.0.0] [ABSTTL@5.0.0] [IDLETIME seconds@5.0.0] "
-    "[FREQ frequency:integer@5.0.0]",
+    RESTORE_SYNTAX,
     group="generic",
     since="2.6.0",
     flags="write denyoom",
     keys="1 OW update",
     acl="dangerous",
-    complexity=(
-        "O(1) to create the new key and additional O(N*M) to reconstruct the serialized value, "
-        "where N is the number of Redis objects composing the value and M their average size. "
-        "For small string values the time complexity is thus O(1)+O(1*M) where M is small, so "
-        "simply O(1). However for sorted set values the complexity is O(N*M*log(N)) because "
-        "inserting values into sorted sets is O(log(N))."
-    ),
-    history=(
-        ("3.0.0", "Added the `REPLACE` modifier."),
-        ("5.0.0", "Added the `ABSTTL` modifier."),
-        ("5.0.0", "Added the `IDLETIME` and `FREQ` options."),
-    ),
+    complexity=RESTORE_COMPLEXITY,
+    history=RESTORE_HISTORY,
     summary="Makes a key of what DUMP answered, here or on a Redis.",
 )
 def restore(ctx: Context, args: list[bytes]) -> bytes:

@@ -113,7 +113,7 @@ def _without_secrets(request: list[bytes]) -> list[bytes]:
         ("6.0.0", "Added the `AUTH2` option."),
     ),
     hide=_without_secrets,
-    traits="never_replicated",
+    traits="moves_slot_keys never_replicated",
     summary="Moves keys to another server, which RESTOREs them.",
     arity=-6,
 )
@@ -150,7 +150,8 @@ def migrate(ctx: Context, args: list[bytes]) -> bytes:
 
 
 def _restores(ctx: Context, options: Options) -> tuple[list[bytes], list[list[bytes]]]:
-    """The keys that exist, and a RESTORE of each."""
+    """The keys that exist, and a RESTORE of each; in a cluster one that the node takes which imports the slot."""
+    restore = b"RESTORE" if ctx.cluster is None else b"RESTORE-ASKING"
     keys, requests = [], []
     for key in options.keys:
         value = ctx.value(key)
@@ -158,7 +159,7 @@ def _restores(ctx: Context, options: Options) -> tuple[list[bytes], list[list[by
             continue
         when_ms = ctx.db.expires.get(key)
         ttl_ms = 0 if when_ms is None else max(when_ms - ctx.now_ms, 1)
-        request = [b"RESTORE", key, b"%d" % ttl_ms, payloads.payload_of(value, ctx.settings)]
+        request = [restore, key, b"%d" % ttl_ms, payloads.payload_of(value, ctx.settings)]
         requests.append([*request, b"REPLACE"] if options.replaces else request)
         keys.append(key)
     return keys, requests

@@ -10,6 +10,7 @@ from typing import Final
 
 from penstock.commands.common.help import help_reply
 from penstock.engine import refusals
+from penstock.engine.cluster.node import TO_ALL, TO_SHARD
 from penstock.engine.context import Context
 from penstock.engine.matching.globs import Glob
 from penstock.engine.pubsub.subscriptions import Listeners
@@ -205,7 +206,7 @@ def _deliver(ctx: Context, confirmations: list[bytes]) -> bytes:
     summary="Sends a message to the present subscribers of a channel.",
 )
 def publish(ctx: Context, args: list[bytes]) -> bytes:
-    ctx.replication.spread(args)
+    _spread(ctx, TO_ALL, args)
     return reply.integer(ctx.subscriptions.publish(args[1], args[2], ctx.clients.outgoing))
 
 
@@ -222,8 +223,17 @@ def publish(ctx: Context, args: list[bytes]) -> bytes:
     summary="Sends a message to the present subscribers of a shard channel.",
 )
 def spublish(ctx: Context, args: list[bytes]) -> bytes:
-    ctx.replication.spread(args)
+    _spread(ctx, TO_SHARD, args)
     return reply.integer(ctx.subscriptions.publish_to_shard(args[1], args[2], ctx.clients.outgoing))
+
+
+def _spread(ctx: Context, kind: bytes, args: list[bytes]) -> None:
+    """Have a message reach the subscribers of replicas, or in a cluster of its other nodes."""
+    owner = None if ctx.cluster is None else ctx.cluster.node.map_owner
+    if owner is None:
+        ctx.replication.spread(args)
+    else:
+        owner.publish(kind, args[1], args[2])
 
 
 # -- PUBSUB -----------------------------------------------------------------------------------------------------------

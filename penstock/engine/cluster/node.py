@@ -1,27 +1,47 @@
-"""The one node of a cluster of one (`cluster-enabled yes`): its name, its slots, and what it announces."""
+"""The node of a cluster that this server is (`cluster-enabled yes`): its name, its slots, and what it announces."""
 
 import random
 from collections.abc import Callable
-from typing import Final
+from typing import Final, Protocol
 
 from penstock.config.settings import Settings
+from penstock.engine.cluster import cluster_map
+from penstock.engine.cluster.cluster_map import ClusterMap, Member
 from penstock.engine.cluster.hash_slots import SLOTS, ranges, slot_of
 from penstock.engine.telemetry.identity import new_id
+from penstock.engine.waiting.blocked_request import BlockedRequest
 
 BUS_PORT_OFFSET: Final = 10_000
 NOT_OWNED: Final = 0
 GIVEN: Final = 1  # at the first start: CLUSTER ADDSLOTS may still name it
-ASSIGNED: Final = 2  # by CLUSTER ADDSLOTS
+TO_ALL: Final = b"MESSAGE"
+TO_SHARD: Final = b"SHARD-MESSAGE"
+ASSIGNED: Final = 2  # by CLUSTER ADDSLOTS, or the launcher's map
+
+
+class MapOwner(Protocol):
+    """The launcher of `penstock cluster`, by the server's link to it (server/launcher_link.py)."""
+
+    def ask(self, words: list[bytes]) -> int:
+        """Ask for a change of the map; its number, by which the answer comes once every node that lives knows of it."""
+
+    def publish(self, kind: bytes, channel: bytes, message: bytes) -> None:
+        """Have a message reach the subscribers at other nodes; kind: TO_ALL or TO_SHARD."""
 
 
 class Node:
-    """The node's state, which the server keeps in nodes.conf.
+    """The node's state: of a cluster of one, which the server keeps in nodes.conf, or of the launcher's map.
 
-    A new node owns every slot, as a managed cluster does; a Redis owns none until it is told.
-    save: writes the state; set by the server.
+    The only node owns every slot at first, as a managed cluster does; a Redis owns none until it is told.
+    save: writes the state; set by the server. map_owner, map: of a node that `penstock cluster` started; else None, and
+    `owned` is the truth. With a map, `owned` has the slots with keys that are of use here: the node's own or its
+    master's, and those that it imports. waiting: the requests that wait for an answer of the map's owner, by number.
     """
 
-    __slots__ = ("_chance", "_settings", "current_epoch", "epoch", "id", "owned", "save", "shard_id")
+    __slots__ = (
+        "_chance", "_is_whole", "_settings", "current_epoch", "epoch", "id", "map", "map_owner", "owned", "save",
+        "shard_id", "waiting",
+    )  # fmt: skip
 
     def __init__(self, settings: Settings, chance: random.Random) -> None:
         self._settings = settings
@@ -32,6 +52,10 @@ class Node:
         self.current_epoch = 0
         self.owned = bytearray([GIVEN]) * SLOTS
         self.save: Callable[[], None] | None = None
+        self.map_owner: MapOwner | None = None
+        self.map: ClusterMap | None = None
+        self.waiting: dict[int, BlockedRequest] = {}
+        self._is_whole = True  # of the map: each slot has an owner that lives
 
     def owns(self, slot: int) -> bool:
         return self.owned[slot] != NOT_OWNED
@@ -52,8 +76,13 @@ class Node:
         return ranges(self.owned)
 
     def is_up(self) -> bool:
-        """Whether keys are served: every slot is owned, or some are, and cluster-require-full-coverage is no."""
+        """Whether keys are served: every slot is owned, or some are, and cluster-require-full-coverage is no.
+
+        Redis asks for most of the masters besides; here the launcher knows which nodes live.
+        """
         needs_all = self._settings.yes("cluster-require-full-coverage")
+        if self.map is not None:
+            return self._is_whole or not needs_all
         return NOT_OWNED not in self.owned if needs_all else self.count > 0
 
     def renew(self, is_hard: bool) -> None:
@@ -69,76 +98,64 @@ class Node:
         if self.save is not None:
             self.save()
 
+    def adopt(self, found: ClusterMap) -> None:
+        """Be the node that the launcher's map says."""
+        own = found.own()
+        self.map = found
+        self.id, self.shard_id, self.epoch = own.id, own.shard_id, own.epoch
+        self.current_epoch = found.current_epoch
+        self.owned = bytearray(found.master_of(own).slots)
+        for slot in own.importing:
+            self.owned[slot] = ASSIGNED
+        self._is_whole = found.has_all_slots()
+
     # -- what it announces ------------------------------------------------------------------------------------------
 
-    @property
-    def ip(self) -> str:
-        """Empty: a node that has met no other does not know it; clients take the address that they asked."""
-        return self._settings.text("cluster-announce-ip")
+    def member(self) -> Member:
+        """This node as others see it.
 
-    @property
-    def hostname(self) -> str:
-        return self._settings.text("cluster-announce-hostname")
-
-    @property
-    def port(self) -> int:
-        return self._settings.number("cluster-announce-port") or self._settings.number("port")
-
-    @property
-    def tls_port(self) -> int:
-        return self._settings.number("cluster-announce-tls-port") or self._settings.number("tls-port")
-
-    @property
-    def bus_port(self) -> int:
-        """Nothing listens there."""
+        Alone, its ip is empty where none is set: a node that has met no other does not know it; clients take the
+        address that they asked. Nothing listens at its bus port.
+        """
+        if self.map is not None:
+            return self.map.own()
         settings = self._settings
-        own = settings.number("cluster-port") or settings.number("port") + BUS_PORT_OFFSET
-        return settings.number("cluster-announce-bus-port") or own
+        port = settings.number("port")
+        bus_port = settings.number("cluster-announce-bus-port") or settings.number("cluster-port")
+        own = Member(
+            self.id,
+            settings.text("cluster-announce-ip"),
+            settings.number("cluster-announce-port") or port,
+            bus_port or port + BUS_PORT_OFFSET,
+            self.owned,
+        )
+        own.hostname = settings.text("cluster-announce-hostname")
+        own.nodename = settings.text("cluster-announce-human-nodename")
+        own.tls_port = settings.number("cluster-announce-tls-port") or settings.number("tls-port")
+        own.shard_id = self.shard_id
+        own.epoch = self.epoch
+        return own
 
-    def line(self) -> str:
-        """As CLUSTER NODES shows the node, without an end of line."""
-        hostname = f",{self.hostname}" if self.hostname else ""
-        return f"{self.id} {self.ip}:{self.port}@{self.bus_port}{hostname} {self._state()}"
-
-    def _state(self) -> str:
-        slots = "".join([f" {first}" if first == last else f" {first}-{last}" for first, last in self.ranges()])
-        return f"myself,master - 0 0 {self.epoch} connected{slots}"
+    def view(self) -> ClusterMap:
+        """The cluster as this node knows it."""
+        return self.map if self.map is not None else ClusterMap([self.member()], self.current_epoch, self.id)
 
     # -- nodes.conf -------------------------------------------------------------------------------------------------
 
     def written(self) -> str:
         """The file's text, as Redis writes it."""
-        name = self._settings.text("cluster-announce-human-nodename")
-        nodename = f",nodename={name}" if name else ""
-        about = f"{self.hostname},tls-port={self.tls_port}{nodename},shard-id={self.shard_id}"
-        return (
-            f"{self.id} {self.ip}:{self.port}@{self.bus_port},{about} {self._state()}\n"
-            f"vars currentEpoch {self.current_epoch} lastVoteEpoch 0\n"
-        )
+        return self.view().written(self.id)
 
     def read(self, text: str) -> None:
         """Take over what `written` wrote, or a Redis that is alone; ValueError where it is something else."""
-        lines = [line.split() for line in text.splitlines() if line.strip()]
-        nodes = [words for words in lines if words[0] != "vars"]
-        if len(nodes) != 1 or len(nodes[0]) < 8 or "myself" not in nodes[0][2].split(","):
+        found = cluster_map.read(text)
+        if len(found.members) != 1 or not found.myself:
             raise ValueError("it does not describe one node")
-        words = nodes[0]
-        owned = bytearray(SLOTS)
-        for slots in words[8:]:
-            if slots.startswith("["):
-                continue  # on its way from or to another node
-            first, _, last = slots.partition("-")
-            for slot in range(int(first), int(last or first) + 1):
-                owned[slot] = ASSIGNED
-        self.id = words[0]
-        for about in words[1].split(",")[2:]:
-            if about.startswith("shard-id="):
-                self.shard_id = about.removeprefix("shard-id=")
-        self.epoch = self.current_epoch = int(words[6])
-        for words in lines:
-            if words[:2] == ["vars", "currentEpoch"]:
-                self.current_epoch = int(words[2])
-        self.owned = owned
+        own = found.members[0]
+        self.id = own.id
+        self.shard_id = own.shard_id or self.shard_id
+        self.epoch, self.current_epoch = own.epoch, found.current_epoch
+        self.owned = bytearray([ASSIGNED if slot else NOT_OWNED for slot in own.slots])
 
 
 def keys_in(slot: int, keys: list[bytes]) -> list[bytes]:

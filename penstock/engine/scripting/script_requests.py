@@ -79,7 +79,8 @@ class ScriptRequests(OwnRequests):
         cluster = self._server.cluster
         if cluster is None:
             return b""
-        refusal = cluster.refusal_in_script(row, request, self._slot)
+        caller, now_ms = self._context.session, self._context.now_ms
+        refusal = cluster.refusal_in_script(caller.asks_for or caller, row, request, self._slot, now_ms)
         if not refusal and self._is_bound and self._slot == NO_SLOT:
             slots = cluster.slots(row, request)
             if slots:

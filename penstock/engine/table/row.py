@@ -25,6 +25,7 @@ TRAITS: Final = frozenset({
     "guarded_by_debug",  # enable-debug-command must allow it
     "guarded_by_module",  # enable-module-command must allow it
     "may_replicate",  # is no change of the data, but a master may send it to its replicas
+    "moves_slot_keys",  # is served at both ends of a slot that moves to another node of a cluster
     "never_queued",  # runs at once in MULTI
     "never_replicated",  # is a change that no master sends as it is
     "only_looks",  # looks at a key without using it: eviction does not count it
@@ -91,8 +92,9 @@ class Row:
     __slots__ = (
         "arity", "batch_shape", "channels", "declared", "denyoom", "fast", "find_keys", "flags", "for_replicas",
         "group", "guarded_by", "has_keys", "hidden", "hide", "is_container", "is_replicated", "key_specs", "keys_move",
-        "label", "least_words", "loading", "most_words", "name", "no_auth", "no_multi", "only_key", "only_looks",
-        "ordinary", "pubsub", "runs_script", "spreads", "subcommands", "syntax", "title", "transactional", "write",
+        "label", "least_words", "loading", "most_words", "moves_slot_keys", "name", "no_auth", "no_multi", "only_key",
+        "only_looks", "ordinary", "pubsub", "runs_script", "spreads", "subcommands", "syntax", "title", "transactional",
+        "write",
     )  # fmt: skip
 
     def __init__(self, declared: Declaration, is_container: bool) -> None:
@@ -134,6 +136,7 @@ class Row:
         scripts = [trait for trait in traits if trait in (RUNS_TEXT, RUNS_DIGEST, RUNS_FUNCTION)]
         self.runs_script = scripts[0] if scripts else ""  # how the request names it; "": it runs none
         self.spreads = "spreads" in traits
+        self.moves_slot_keys = "moves_slot_keys" in traits
         self.transactional = "never_queued" in traits
         guards = [trait.removeprefix(GUARD) for trait in traits if trait.startswith(GUARD)]
         self.guarded_by = guards[0] if guards else ""  # enable-<this>-command must allow it
