@@ -35,6 +35,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         from penstock.pipeline.cli import main as pipeline  # imported late: only this subcommand needs it
 
         return pipeline(words[1:])
+    if words[:1] == ["cluster"]:
+        from penstock.launching.cluster_command import main as cluster  # imported late, likewise
+
+        return cluster(words[1:])
     from penstock.subcommands import run  # imported late: a server starts without what the others need
 
     return run(words)

@@ -41,6 +41,9 @@ def parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=VERSION_LINE)
     subcommands = parser.add_subparsers(title="subcommands", metavar="subcommand", dest="subcommand", required=True)
     subcommands.add_parser("serve", help="run a server; see `penstock serve --help`", add_help=False)
+    subcommands.add_parser(
+        "cluster", help="run a cluster on this machine; see `penstock cluster --help`", add_help=False
+    )
     check_log.add_parser(subcommands)
     transfer.add_parsers(subcommands)
     seed_command.add_parser(subcommands)

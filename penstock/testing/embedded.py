@@ -76,7 +76,7 @@ class Server:
     """
 
     def __init__(self, dir: str | os.PathLike[str] | None = None, **directives: object) -> None:
-        words = [word for name, value in directives.items() for word in _flag(name, value)]
+        words = [word for name, value in directives.items() for word in flag(name, value)]
         self._settings = config_file.start([*words, *(["--dir", os.fspath(dir)] if dir is not None else [])])
         defaults = DEFAULTS if dir is not None else DEFAULTS | {"appendonly": "no"}
         for name, default in defaults.items():
@@ -290,7 +290,7 @@ class Server:
             connection.close()
 
 
-def _flag(name: str, value: object) -> list[str]:
+def flag(name: str, value: object) -> list[str]:
     """A keyword as a flag with its words: save="60 1" becomes --save 60 1. TypeError if it is no directive."""
     directive = name.replace("_", "-")
     if not Settings.begins_line(directive.lower()):
