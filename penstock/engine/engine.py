@@ -583,11 +583,10 @@ class Engine(Runner):
             self._serve(now_us)
 
     def next_wakeup_ms(self) -> int:
-        conditions = self.conditions
-        if conditions.bits & BUSY:
+        if self.conditions.bits & BUSY:
             return 0
         waiter_ms = self.blocking.next_ms() if self.blocking.blocked else 0
-        pause_ms = conditions.paused_until_ms if conditions.bits & PAUSED else 0
+        pause_ms = self.conditions.paused_until_ms if self.conditions.bits & PAUSED else 0
         due_ms = min(waiter_ms, pause_ms) if waiter_ms and pause_ms else waiter_ms or pause_ms
         if self.lazy_free.parts or (self.memory.is_due and not self.conditions.loading):
             freeing_ms = self.clock.now_us() // 1000 + FREED_EVERY_MS
