@@ -77,6 +77,17 @@ def test_a_category_lists_its_commands(dialogue: Dialogue) -> None:
     assert b"xgroup" not in listed
 
 
+def test_containers_are_slow_and_in_no_other_category(dialogue: Dialogue) -> None:
+    listed = {category: set(dialogue(f"ACL CAT {category.decode()}")) for category in dialogue("ACL CAT")}
+    containers = {
+        b"acl", b"client", b"cluster", b"config", b"function", b"hotkeys", b"latency", b"memory", b"object", b"pubsub",
+        b"script", b"slowlog", b"xgroup", b"xinfo",
+    }  # fmt: skip
+
+    assert containers <= listed.pop(b"slow")
+    assert containers.isdisjoint(set().union(*listed.values()))
+
+
 def test_made_up_passwords_are_long_and_differ(dialogue: Dialogue) -> None:
     first, second = dialogue.raw("ACL GENPASS"), dialogue.raw("ACL GENPASS")
 

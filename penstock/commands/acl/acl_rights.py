@@ -38,7 +38,7 @@ def acl_cat(ctx: Context, args: list[bytes]) -> bytes:
     if wanted not in CATEGORIES:
         raise ReplyError(b"ERR Unknown category '%b'" % refusals.c_string(args[2])[:128])
     rows = [row for top in ctx.commands.rows.values() for row in (top, *top.subcommands.values())]
-    return reply.bulks([row.label for row in rows if not row.is_container and wanted in categories(row)])
+    return reply.bulks([row.label for row in rows if wanted in categories(row)])
 
 
 @command(
