@@ -210,6 +210,15 @@ def test_a_payload_that_was_made_up_does_nothing(engine: Engine, dialogue: Dialo
     assert dialogue("KEYS *") == [b"here"]
 
 
+def test_a_value_restored_past_its_time_counts_as_an_expired_key(dialogue: Dialogue) -> None:
+    dialogue("SET k v")
+    payload = dialogue("DUMP k")
+    dialogue.words(b"RESTORE", b"new", b"1000", payload, b"ABSTTL")
+    dialogue.words(b"RESTORE", b"k", b"1000", payload, b"ABSTTL", b"REPLACE")
+
+    assert b"expired_keys:2\r\n" in dialogue.raw("INFO stats")  # Redis 8.6.3
+
+
 def test_a_restored_stream_shares_nothing_with_the_first(engine: Engine, dialogue: Dialogue) -> None:
     dialogue("XADD k 1-1 f v")
     dialogue.words(b"RESTORE", b"other", b"0", dialogue("DUMP k"))

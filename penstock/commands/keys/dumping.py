@@ -156,6 +156,7 @@ def restore(ctx: Context, args: list[bytes]) -> bytes:
         if old is not None:
             ctx.event("g", b"del", key)
             ctx.dirty += 1
+        ctx.statistics.expired += 1
         return reply.OK
     create(ctx, key, value)
     if isinstance(ctx, NotingContext):
