@@ -10,6 +10,7 @@ from penstock.clock import ManualClock
 from penstock.commands.server.info_sections import human
 from penstock.engine.engine import Engine
 from penstock.engine.telemetry import decimals
+from tests.support.clock import NOW_MS
 from tests.support.dialogue import Dialogue
 from tests.support.replies_beside_redis import engine_for_debugging, replies_of_both
 
@@ -123,6 +124,17 @@ def test_clients_that_wait_or_watch_are_counted(dialogue: Dialogue) -> None:
     assert told["connected_clients"] == "3"
     assert (told["blocked_clients"], told["clients_in_timeout_table"], told["total_blocking_keys"]) == ("1", "1", "2")
     assert (told["watching_clients"], told["total_watched_keys"]) == ("1", "2")
+
+
+def test_the_time_of_the_most_memory_is_that_of_the_reading_that_found_it(engine: Engine, dialogue: Dialogue) -> None:
+    engine.memory.reading = lambda: (1, 1000)
+    dialogue("INFO memory")
+    engine.memory.reading = lambda: (1, 900)
+    clock = engine.clock
+    assert isinstance(clock, ManualClock)
+    clock.advance(5000)
+
+    assert f"used_memory_peak_time:{NOW_MS // 1000}\r\n".encode() in dialogue.raw("INFO memory")
 
 
 def test_memory_is_measured(dialogue: Dialogue) -> None:

@@ -151,7 +151,7 @@ def memory(ctx: Context) -> Text:
         f"used_memory_rss_human:{human(resident)}\r\n"
         f"used_memory_peak:{peak}\r\n"
         f"used_memory_peak_human:{human(peak)}\r\n"
-        "used_memory_peak_time:0\r\n"
+        f"used_memory_peak_time:{ctx.memory.peak_s}\r\n"
         f"used_memory_peak_perc:{_percent(used, peak)}\r\n"
         f"used_memory_overhead:{max(used - dataset, 0)}\r\n"
         f"used_memory_startup:{startup}\r\n"

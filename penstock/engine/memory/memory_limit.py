@@ -27,8 +27,8 @@ class MemoryLimit:
     """
 
     __slots__ = (
-        "_clock", "_evict", "_next_us", "_on_change", "_received", "_settings", "_soonest_us", "_statistics", "is_due",
-        "limit", "reading", "resident", "used",
+        "_clock", "_evict", "_most", "_next_us", "_on_change", "_received", "_settings", "_soonest_us", "_statistics",
+        "is_due", "limit", "peak_s", "reading", "resident", "used",
     )  # fmt: skip
 
     def __init__(
@@ -48,6 +48,8 @@ class MemoryLimit:
         self.limit = 0
         self.is_due = False
         self.used = self.resident = 0
+        self._most = 0
+        self.peak_s = 0  # unix time of the reading that found the most
         self._next_us = self._soonest_us = 0  # when a reading is due, and when it may be at the soonest
         self._received = 0  # bytes that clients had sent then
         settings.watch("maxmemory", self._set)
@@ -63,6 +65,9 @@ class MemoryLimit:
         """Bytes in use, read now."""
         began_us = self._clock.monotonic_us()
         self.used, self.resident = self.reading()
+        if self.resident > self._most:
+            self._most = self.resident
+            self.peak_s = self._clock.now_us() // 1_000_000
         ended_us = self._clock.monotonic_us()
         self._soonest_us = ended_us + (ended_us - began_us) * SHARE_OF_TIME
         self._next_us = max(ended_us + READ_EVERY_US, self._soonest_us)
