@@ -78,6 +78,7 @@ class Session:
         "args_memory",
         "asks_for",
         "blocked",
+        "called",
         "channels",
         "closed",
         "closing",
@@ -173,6 +174,7 @@ class Session:
         # statistics for CLIENT LIST
         self.last_command = ""
         self.handled = 0
+        self.called = 0  # requests of its scripts
         self.input_bytes = 0
         self.output_bytes = 0
         self.query_buffer = 0  # bytes received and not handled yet

@@ -34,6 +34,16 @@ def script(dialogue: Dialogue, code: str, *words: str) -> object:
     return decoded(dialogue.words(b"EVAL", code.encode(), *[word.encode() for word in (words or ("0",))]))
 
 
+def test_the_requests_of_a_script_count_as_commands_of_its_client(logged: Dialogue) -> None:
+    script(logged, "redis.call('PING') redis.call('SET', 'a', '1') return 1")
+    logged("MULTI", "PING", "PING", "EXEC")
+
+    shown = logged.raw("CLIENT INFO")
+
+    assert b" tot-cmds=7 " in shown  # Redis 8.6.3
+    assert b" parse-batch-cmd-sum=5 " in shown
+
+
 # -- effects ----------------------------------------------------------------------------------------------------------
 
 

@@ -199,6 +199,7 @@ class Calls:
             return reply.error(refusal)
         if row.write:
             self.wrote = True
+        self._caller.called += 1
         return requests.run(row, request)
 
     def _said(self, refusal: bytes) -> bytes:

@@ -86,7 +86,7 @@ def line(session: Session, now_ms: int, hidden: frozenset[bytes] = frozenset()) 
         ("io-thread", 0),
         ("tot-net-in", session.input_bytes),
         ("tot-net-out", session.output_bytes),
-        ("tot-cmds", session.handled),
+        ("tot-cmds", session.handled + session.called),
         ("read-events", session.reads),
         ("parse-batch-cmd-sum", session.handled),
         ("parse-batch-cnt", session.reads),
