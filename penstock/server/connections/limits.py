@@ -5,14 +5,15 @@ from typing import Final
 
 from penstock.config.settings import Settings
 from penstock.engine.session import Session
-from penstock.engine.state import REPLICA, SUBSCRIBED
+from penstock.engine.state import NOT_AUTHENTICATED, REPLICA, SUBSCRIBED
 from penstock.protocol.limits import Limits
 
-HAS_OWN_LIMIT: Final = REPLICA | SUBSCRIBED  # other output limits than a client that only asks
+HAS_OWN_LIMIT: Final = REPLICA | SUBSCRIBED | NOT_AUTHENTICATED  # other output limits than a client that only asks
 SPARE_FILES: Final = 32  # for the log, the listening sockets and the loop; as in Redis
 KEPT_BACK: Final = 10  # of them: what a rewrite and a snapshot open at most, at the same time
 
 Limit = tuple[int, int, int]  # hard and soft limit in bytes, and the seconds that the soft one may be exceeded
+BEFORE_LOGIN: Final[Limit] = (16 * 1024, 0, 0)  # where Redis 8.6.3 closes a client that has not logged in
 
 
 class RequestLimits:
@@ -65,6 +66,8 @@ class OutputLimits:
         return self.bound_everybody
 
     def of(self, session: Session) -> Limit:
+        if session.state & NOT_AUTHENTICATED:
+            return BEFORE_LOGIN
         if session.is_replica:
             return self._replica
         return self._pubsub if session.is_subscribed else self._normal
