@@ -76,9 +76,9 @@ def test_a_mistake_is_told_on_standard_error(started: Started, capsys: pytest.Ca
 
 
 def test_warnings_are_told_before_the_start(started: Started, capsys: pytest.CaptureFixture[str]) -> None:
-    cli.main(["serve", "--rdb-key-save-delay", "1"])
+    cli.main(["serve", "--lookahead", "1"])
 
-    assert capsys.readouterr().err == "warning: accepted and without effect here: rdb-key-save-delay\n"
+    assert capsys.readouterr().err == "warning: accepted and without effect here: lookahead\n"
 
 
 @pytest.mark.parametrize("arguments", [["--version"], ["version"]])

@@ -59,6 +59,7 @@ USED: Final = (
         Addresses(),
         "Addresses to listen on; `*` and `-::*` mean all; with a leading `-`, a missing address is not an error.",
     ),
+    Directive("bind-source-addr", "", Text(), "Address from which to connect to the master and to targets of MIGRATE."),
     Directive("unixsocket", "", FilePath(), "Path of a unix socket to listen on, too.", immutable=True),
     Directive(
         "unixsocketperm",
@@ -338,6 +339,20 @@ USED: Final = (
     ),
     Directive("rdbcompression", "yes", YesNo(), "Compress strings in it, and in DUMP; plain Python only in DUMP."),
     Directive("rdbchecksum", "yes", YesNo(), "A checksum at its end.", immutable=True),
+    Directive(
+        "rdb-key-save-delay",
+        "0",
+        Number(-INT - 1, INT),
+        "Microseconds to wait for each key that is saved; below 0, keys for which one is waited.",
+        hidden=True,
+    ),
+    Directive(
+        "key-load-delay",
+        "0",
+        Number(-INT - 1, INT),
+        "Microseconds to wait for each key that is loaded; below 0, keys for which one is waited.",
+        hidden=True,
+    ),
     Directive(
         "stop-writes-on-bgsave-error",
         "yes",

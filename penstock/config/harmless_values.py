@@ -33,7 +33,6 @@ NO_PROCESSORS: Final = Ignored(
 )
 IGNORED: Final[dict[str, Ignored]] = {
     # The network
-    **_any("The server makes no outgoing connections.", "bind-source-addr"),
     **_any(
         "It only affects speed.",
         "max-new-connections-per-cycle max-new-tls-connections-per-cycle lookahead io-threads dynamic-hz"
@@ -68,8 +67,8 @@ IGNORED: Final[dict[str, Ignored]] = {
     "bgsave-cpulist": NO_PROCESSORS,
     # The log and snapshots
     **_any("The files of replication are always removed.", "rdb-del-sync-files"),
-    **_any("It only affects speed.", "rdb-save-incremental-fsync rdb-key-save-delay"),
-    **_any("Loading serves clients after each time slice.", "key-load-delay loading-process-events-interval-bytes"),
+    **_any("It only affects speed.", "rdb-save-incremental-fsync"),
+    **_any("Loading serves clients after each time slice.", "loading-process-events-interval-bytes"),
     **_any("RESTORE always checks everything.", "sanitize-dump-payload"),
     # Memory
     **_any(
@@ -95,7 +94,8 @@ IGNORED: Final[dict[str, Ignored]] = {
     **_any("A full copy comes on the one connection.", "repl-rdb-channel"),
     **_any(
         "There is no other node.",
-        "cluster-node-timeout cluster-allow-replica-migration cluster-compatibility-sample-ratio"
+        "cluster-bus-port-protected-mode cluster-node-timeout cluster-allow-replica-migration"
+        " cluster-compatibility-sample-ratio"
         " cluster-link-sendbuf-limit cluster-migration-barrier cluster-replica-no-failover"
         " cluster-replica-validity-factor cluster-slot-migration-handoff-max-lag-bytes"
         " cluster-slot-migration-write-pause-timeout cluster-slot-stats-enabled",

@@ -22,7 +22,6 @@ from penstock.config.directives import Directive
 
 ACCEPTED: Final = (
     # The network
-    Directive("bind-source-addr", "", Text(), "Source address of outgoing connections."),
     Directive(
         "max-new-connections-per-cycle", "10", Number(1, 1000), "Connections accepted in one turn of the event loop."
     ),
@@ -89,16 +88,6 @@ ACCEPTED: Final = (
     Directive("rdb-del-sync-files", "no", YesNo(), "Delete files left by replication."),
     Directive("rdb-save-incremental-fsync", "yes", YesNo(), "Sync the RDB file in parts."),
     Directive(
-        "rdb-key-save-delay",
-        "0",
-        Number(-INT - 1, INT),
-        "Microseconds to wait after each key that is saved.",
-        hidden=True,
-    ),
-    Directive(
-        "key-load-delay", "0", Number(-INT - 1, INT), "Microseconds to wait after each key that is loaded.", hidden=True
-    ),
-    Directive(
         "loading-process-events-interval-bytes",
         "524288",
         Number(1024, INT),
@@ -153,6 +142,13 @@ ACCEPTED: Final = (
         "ignore",
         Choice("ignore panic panic-on-replicas"),
         "What a replica does if a change fails.",
+    ),
+    Directive(
+        "cluster-bus-port-protected-mode",
+        "no",
+        YesNo(),
+        "Start a node only if TLS authenticates the bus, which there is none of.",
+        immutable=True,
     ),
     Directive(
         "cluster-node-timeout", "15000", Number(0, LONG), "Milliseconds of silence after which a node counts as failed."

@@ -49,6 +49,20 @@ def test_a_saved_file_is_loaded_again(server: Ours, tmp_path: Path) -> None:
     assert reloaded(tmp_path, "GET", "a") == b"1"
 
 
+@pytest.mark.parametrize(("delay", "waited_ms"), [("2000000", 6000), ("0", 0), ("-3", 0)])
+def test_a_save_and_a_load_wait_for_each_key(server: Ours, delay: str, waited_ms: int) -> None:
+    server.lines("MSET a 1 b 2 c 3", f"CONFIG SET rdb-key-save-delay {delay} key-load-delay {delay}")
+    began_us = server.clock.now_us()
+
+    server.lines("SAVE")
+    saved_us = server.clock.now_us()
+    server.lines("DEBUG RELOAD NOSAVE")
+
+    assert (saved_us - began_us) // 1000 == waited_ms
+    assert (server.clock.now_us() - saved_us) // 1000 == waited_ms
+    assert server.ask("DBSIZE") == 3
+
+
 def test_two_servers_do_not_save_into_one_file(server: Ours, tmp_path: Path) -> None:
     server.lines("SET a 1", "SAVE")
     with ours(tmp_path / "data", appendonly="no", enable_protected_configs="yes") as other:

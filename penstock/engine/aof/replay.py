@@ -11,6 +11,7 @@ from functools import partial
 from typing import Final
 
 from penstock.engine.context import Context
+from penstock.engine.rdb import key_delay
 from penstock.engine.rdb.rdb_loading import RdbLoading, is_rdb
 from penstock.engine.server_state import ServerState
 from penstock.engine.session import Session
@@ -100,7 +101,11 @@ class Replay:
         self._disk, self._path = disk, path
         reader = LogReader(partial(disk.read, path), start, tail.size)
         while (block := reader.next_block()) is not None:
+            applied = self.applied
             self._run(block)
+            if self._server.settings.number("key-load-delay"):
+                wait_s = key_delay.wait_s(self._server.settings, "key-load-delay", self.applied - applied)
+                self._server.clock.sleep(wait_s)
             del block  # two blocks at a time would be more garbage to look through
             yield reader.offset
         damage = reader.damage

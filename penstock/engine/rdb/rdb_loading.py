@@ -5,7 +5,7 @@ from typing import Final
 
 from penstock.engine.context import Context
 from penstock.engine.policies import policy_lines
-from penstock.engine.rdb import beyond_rdb, rdb_values
+from penstock.engine.rdb import beyond_rdb, key_delay, rdb_values
 from penstock.engine.server_state import ServerState
 from penstock.engine.session import Session
 from penstock.errors import UsageError
@@ -81,6 +81,9 @@ class RdbLoading:
                         if reader.corrections:
                             self._report(f"{self._name}: {reader.corrected()}.")
                         self._keep(reader.key, reader.value, now_ms)
+                        if self._server.settings.number("key-load-delay"):
+                            self._server.clock.sleep(key_delay.wait_s(self._server.settings, "key-load-delay", 1))
+                            break  # clients are served between two keys
                     elif met == rdb_reader.EMPTY_KEY:
                         self._report(f"{self._name}: the empty key {shown(reader.key)} is left out.")
                     elif met == rdb_reader.LIBRARY:

@@ -16,6 +16,7 @@ from penstock.clock import SystemClock
 from penstock.config.settings import Settings
 from penstock.engine.aof import base_file
 from penstock.engine.aof.rewrite_progress import PACKED_BYTES, Progress, unpacked
+from penstock.engine.rdb import key_delay
 from penstock.server.files.parent import Parent, ServerEndedError
 from penstock.storage.aof.disk import Disk, File
 from penstock.storage.aof.log_directory import TEMPORARY_BASE, write_all
@@ -158,7 +159,8 @@ class RewriteChild:
         progress = reporter.progress
         progress.expect(self.keyspace)
         unsynced = 0
-        for chunk in self.chunks(now_ms, progress):
+        chunks = self.chunks(now_ms, progress)
+        for chunk in key_delay.delayed(chunks, progress, self.settings, SystemClock().sleep):
             write_all(file, chunk)
             progress.written += len(chunk)
             unsynced += len(chunk)

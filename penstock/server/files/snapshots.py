@@ -16,7 +16,7 @@ from typing import Final
 from penstock.config.settings import Settings
 from penstock.engine.aof.rewrite_progress import Progress
 from penstock.engine.engine import Engine
-from penstock.engine.rdb import rdb_saving
+from penstock.engine.rdb import key_delay, rdb_saving
 from penstock.engine.rdb.save_state import CANNOT_SAVE, SaveState
 from penstock.errors import UsageError
 from penstock.server.files.rewrite_child import RewriteChild, created
@@ -160,7 +160,9 @@ class Snapshots:
     def _write(self, snapshot: RdbWriter, path: str) -> None:
         file = created(self._disk, path)
         try:
-            for chunk in snapshot.chunks():
+            progress = Progress()
+            chunks = rdb_saving.counted(snapshot, progress)
+            for chunk in key_delay.delayed(chunks, progress, self._settings, self._engine.clock.sleep):
                 write_all(file, chunk)
             file.sync()
         finally:

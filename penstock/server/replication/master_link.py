@@ -178,12 +178,17 @@ class MasterLink:
     async def _link(self, master: Master) -> None:
         master.set_link(links.CONNECTING, self._replication.now_ms())
         timeout_s = self._settings.number("repl-timeout")
+        source = self._settings.text("bind-source-addr")
         self._report(f"Connecting to master {master.host}:{master.port}.")
         try:
             context = tls_context.build_outgoing(self._settings) if self._settings.yes("tls-replication") else None
             async with asyncio.timeout(timeout_s):
                 reader, writer = await asyncio.open_connection(
-                    master.host, master.port, limit=LONGEST_LINE, ssl=context
+                    master.host,
+                    master.port,
+                    limit=LONGEST_LINE,
+                    ssl=context,
+                    local_addr=(source, 0) if source else None,
                 )
         except TimeoutError:
             raise LinkLost("it takes too long") from None

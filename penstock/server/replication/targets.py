@@ -99,7 +99,8 @@ class Targets:
         """A new connection. The target's certificate must be signed by tls-ca-cert-file, as a master's."""
         host, port, is_encrypted = place
         try:
-            link = socket.create_connection((host, int(port)), timeout_ms / 1000)
+            source = self._settings.text("bind-source-addr")
+            link = socket.create_connection((host, int(port)), timeout_ms / 1000, (source, 0) if source else None)
         except socket.gaierror:
             raise TargetError("connecting", [], is_late=True) from None
         except (OSError, ValueError, OverflowError):
