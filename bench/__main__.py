@@ -11,7 +11,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, Final
 
-from bench import costs, latency, log, report, scale, singles, sizes
+from bench import costs, latency, log, queues, report, scale, singles, sizes
 from bench.loads import LOADS, RESTRICTED
 from bench.servers import FAKE, NAMES, PEERS, ROOT, Absent, Candidate, Server, build, running, usual
 from bench.singles import ONE_AT_A_TIME
@@ -171,6 +171,10 @@ def run_singles(plan: Plan) -> dict[str, Any]:
     return by_log(plan, "singles", ONE_AT_A_TIME, singles.one_at_a_time)
 
 
+def run_queues(plan: Plan) -> dict[str, Any]:
+    return dict(queues.bullmq(plan.real, 0.1 if plan.quick else 1.0, plan.few_rounds))
+
+
 def run_starts(plan: Plan) -> dict[str, Any]:
     return dict(latency.starts(plan.real, 5 if plan.quick else 21))
 
@@ -246,6 +250,7 @@ PARTS: Final[dict[str, Callable[[Plan], dict[str, Any]]]] = {
     "loads": run_loads,
     "restricted": run_restricted,
     "singles": run_singles,
+    "queues": run_queues,
     "starts": run_starts,
     "wakeups": run_wakeups,
     "stalls": run_stalls,

@@ -15,6 +15,8 @@ from typing import Any, Final
 
 from bench.costs import OF_FEW
 from bench.loads import LOADS, Load
+from bench.queues import GOAL as GOAL_OF_QUEUES
+from bench.queues import PHASES, of_peer
 from bench.scale import CHEAPEST_PASSES, PART_SIZES, PASSES
 from bench.servers import COMPILED, NAMES, OURS, PEERS, ROOT
 from bench.singles import DAY, GOAL_OF_P99, ONE_AT_A_TIME, WORKER
@@ -83,6 +85,7 @@ def sections() -> Iterator[Lines]:
     yield section("loads", "CPU time of the server, a command", loads)
     yield section("restricted", "A user with few rights", restricted)
     yield section("singles", "One command at a time", singles)
+    yield section("queues", "A queue of BullMQ", a_queue)
     yield by_server(
         "starts",
         "Starting",
@@ -316,6 +319,19 @@ def sizes(figures: Figures, _: str) -> Lines:
         if command in figures[name]
     ]
     yield from table(["things: command", "server", *(f"{int(size):,}" for size in shown)], rows)
+
+
+def a_queue(figures: Figures, _: str) -> Lines:
+    jobs = ", ".join(f"{phase} {count:,} jobs" for phase, count in PHASES.items())
+    yield f"BullMQ as it is installed, by scripts: {jobs}. The server's CPU in seconds, in brackets the ratio to the"
+    yield f"better of Redis and Valkey; the goal is {GOAL_OF_QUEUES} for compiled builds."
+    yield ""
+    names = known(figures)
+    rows = [
+        [phase, *(f"{figures[name][phase]:.2f} ({of_peer(figures, name, phase):.2f})" for name in names)]
+        for phase in PHASES
+    ]
+    yield from table(["", *names], rows)
 
 
 def policies(figures: Figures, entries: str) -> Lines:
