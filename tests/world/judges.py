@@ -30,14 +30,15 @@ class Keeping:
     """Which confirmed changes may be lost: none with `always`. Else what is not synced when the machine loses power.
 
     What could not be written is confirmed, too, and kept in memory until it can be (docs/log.md): it is lost with the
-    process.
+    process. A sync that failed has kept nothing of what it should have, and the next base does. So what was confirmed
+    shortly before a server began to refuse writers is at risk as long as it refuses them.
     """
 
     def __init__(self, world: Judged) -> None:
         self._policy = world.policy
         self._ends_s = [at_s for at_s, _ in world.machine.ends]
         self._losses_s = [at_s for at_s, loses_power in world.machine.ends if loses_power]
-        self._failures_s = world.machine.failures
+        self._troubles = world.machine.troubles
 
     def may_lose(self, write: Write) -> bool:
         if self._policy == "always":
@@ -45,20 +46,19 @@ class Keeping:
         longest_s = EVERYSEC_S if self._policy == "everysec" else float("inf")
         if any(write.sent_s <= at_s <= write.done_s + longest_s for at_s in self._losses_s):
             return True
-        if any(write.sent_s <= at_s <= write.done_s + longest_s for at_s in self._failures_s):
-            # What a sync that failed should have kept is kept by the next base only.
-            return any(at_s >= write.sent_s for at_s in self._losses_s) or self._was_held(write)
+        for trouble in self._troubles:
+            if trouble.since_s <= write.done_s + longest_s and write.sent_s <= trouble.until_s:
+                ends_s = self._ends_s if trouble.since_s <= write.done_s else self._losses_s
+                if any(max(write.sent_s, trouble.since_s) <= at_s <= trouble.until_s for at_s in ends_s):
+                    return True
         return False
-
-    def _was_held(self, write: Write) -> bool:
-        """Whether it could not be written, and its process ended."""
-        was_held = any(write.sent_s <= at_s <= write.done_s for at_s in self._failures_s)
-        return was_held and any(at_s >= write.sent_s for at_s in self._ends_s)
 
     @property
     def may_forget(self) -> bool:
         """Whether anything may be lost at all: then what is delivered may be delivered again."""
-        return self._policy != "always" and bool(self._losses_s or (self._failures_s and self._ends_s))
+        return self._policy != "always" and bool(
+            self._losses_s or any(one.since_s <= at_s <= one.until_s for one in self._troubles for at_s in self._ends_s)
+        )
 
 
 def entries(world: "World", found: list[tuple[bytes, bytes]]) -> list[str]:

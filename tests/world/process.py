@@ -5,6 +5,7 @@ import os
 import random
 import traceback
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, cast
 
@@ -126,6 +127,14 @@ class Process:
         self.machine.is_up = False
 
 
+@dataclass(slots=True)
+class Trouble:
+    """A time in which servers of a machine refused writers: their log, or their file, could not be written."""
+
+    since_s: float
+    until_s: float = float("inf")
+
+
 class Machine:
     """A machine: its disk and clock outlive processes. `boots` counts how often it has been switched on.
 
@@ -142,6 +151,7 @@ class Machine:
         self.ends: list[tuple[float, bool]] = []  # of processes: when, and whether power was lost
         self.baseless_ends: list[float] = []  # of processes whose log had no file that it could be written to
         self.failures: list[float] = []  # when calls of the disk failed
+        self.troubles: list[Trouble] = []
         self.disk = WorldDisk(chance, lambda: self.failures.append(loop.time()))
         self.reading: Callable[[Engine], int] | None = None  # bytes in use; None: as the system says
         self.boots = 1
@@ -151,6 +161,17 @@ class Machine:
         self.errors: list[str] = []  # exceptions that escaped the product
         self._pids = FIRST_PID
         self.process: Process | None = None
+
+    def _note_trouble(self, since_s: float, is_on: bool) -> None:
+        """Trouble that a process ends with goes on until another one has none."""
+        was_on = bool(self.troubles) and self.troubles[-1].until_s == float("inf")
+        if is_on and not was_on:
+            self.troubles.append(Trouble(since_s))
+        elif was_on and not is_on:
+            self.troubles[-1].until_s = self.loop.time()
+
+    def _has_trouble(self) -> bool:
+        return self.process is not None and self.process.engine.conditions.trouble is not None
 
     def thread_s(self) -> float:
         return self.chance.choice((0.001, 0.01, 0.1, 0.5, 1.5))
@@ -165,9 +186,11 @@ class Machine:
     def start(self) -> None:
         """Start a process, which serves if it can load what is there."""
         assert not self.is_up, "one at a time"
+        ended_s = self.ends[-1][0] if self.ends else self.loop.time()  # since then what was not synced is at risk
         try:
             self.process = Process(self, self.directives)
         except UsageError as problem:
+            self._note_trouble(ended_s, is_on=True)
             self.story.tell(self.name, f"does not start: {problem}")
             if self.is_healed:
                 self.errors.append(f"does not start: {problem}")
@@ -175,6 +198,7 @@ class Machine:
             self.crash(loses_power=False)
         else:
             self.is_up = True
+            self._note_trouble(ended_s, self._has_trouble())
             self.story.tell(self.name, "serves")
 
     def crash(self, loses_power: bool) -> None:
@@ -194,6 +218,8 @@ class Machine:
         """Run the product's code. An exception that escapes is noted: it must not end the process."""
         try:
             call(*args)
+            if self.is_up:
+                self._note_trouble(self.loop.time(), self._has_trouble())
         except Killed:
             if self.is_up:
                 self.crash(loses_power=self.chance.random() < 0.5)

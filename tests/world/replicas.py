@@ -427,13 +427,10 @@ class LossesOfAll:
     def __init__(self, world: ServersWorld, machine: Machine) -> None:
         self._keeping = judges.Keeping(_Of(world.policy, machine))
         self._ends_s = [at_s for at_s, _ in machine.ends]
-        self._has_failed = bool(machine.failures)
 
     def may_lose(self, one: Confirmed) -> bool:
         if one.on_disk:
             return False
-        if self._has_failed and any(at_s >= one.write.sent_s for at_s in self._ends_s):
-            return True  # what could not be written was lost with the process
         late_s = one.write.done_s + judges.EVERYSEC_S
         return self._keeping.may_lose(one.write) or any(one.write.sent_s <= at_s <= late_s for at_s in self._ends_s)
 

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any, Final
 import hiredis
 
 from tests.support.key_requests import KeyRequests, rows_with_keys
+from tests.support.keyspace_picture import KEPT, keyspace
+from tests.world import judges
 from tests.world.actors import OK, Actor, Write
 from tests.world.client import Client, Lost, is_refusal
 from tests.world.process import Machine
@@ -34,7 +36,7 @@ TYPES: Final = {
     "list": "list", "stream": "stream", "array": "array",
 }  # fmt: skip
 ZONES: Final = ("own", "own", "own", "seen", "drop", "hidden")
-KEPT: Final = ("seen", "hidden")  # the user may not write them
+LEFT: Final = ("seen", "hidden")  # the user may not write them
 SECRETS: Final = ("drop", "hidden")  # nor read these
 FORWARDS: Final = (  # the owner's: what is added to one stream goes into another
     b"XADD seen:feed 5-0 at 99999999999999", b"PENSTOCK.POLICY seen:feed FORWARD hidden:stream AT at",
@@ -63,7 +65,7 @@ class Owner(Actor):
 
     def __init__(self, world: "World", machine: Machine, number: int) -> None:
         super().__init__(world, machine, number)
-        self.kept: dict[bytes, tuple[Write, bytes]] = {}  # by key: the writing, and its digest then
+        self.kept: dict[bytes, tuple[Write, object]] = {}  # by key: the writing, and what was there then
         self.is_done = False
         self._left = [
             (f"{zone}:{kind}".encode(), line.format(key=f"{zone}:{kind}", text=_text(zone)).encode())
@@ -83,9 +85,7 @@ class Owner(Actor):
         await self.all_of([tuple(line.split())], [write])
         if write.outcome != OK:
             return
-        found = await self.client.ask(b"DEBUG", b"DIGEST-VALUE", key)
-        if isinstance(found, list):
-            self.kept[key] = (write, found[0])
+        self.kept[key] = (write, _picture(self.machine).get(f"0 {key.decode()}"))
         self._left.pop(0)
 
 
@@ -155,6 +155,12 @@ class Intruder(Actor):
                 self.objections.append(f"{USER.decode()} is refused {b' '.join(words)!r}: {text!r}")
 
 
+def _picture(machine: Machine) -> dict[str, object]:
+    """All keys with everything that they have: values, times of expiry, groups, policies."""
+    assert machine.process is not None, "it has just answered"
+    return keyspace(machine.process.engine, KEPT)
+
+
 def _text(zone: str) -> str:
     return SECRET.decode() if zone in SECRETS else "plain"
 
@@ -175,10 +181,9 @@ async def judge(world: "World", client: Client) -> list[str]:
             objections += actor.objections
         if not isinstance(actor, Owner):
             continue
-        for key, (write, digest) in actor.kept.items():
-            if not key.decode().startswith(KEPT):
-                continue
-            (found,) = await client.ask(b"DEBUG", b"DIGEST-VALUE", key)
-            if found != digest and not (keeping.may_lose(write) or keeping.may_forget):
-                objections.append(f"{key.decode()} is {found!r}, its owner left {digest!r}")
+        there = _picture(world.machine)
+        for key, (write, left) in actor.kept.items():
+            name, found = key.decode(), there.get(f"0 {key.decode()}")
+            if name.startswith(LEFT) and found != left and not (keeping.may_lose(write) or keeping.may_forget):
+                objections.append(f"{name} is not as its owner left it: {judges.difference(left, found)}")
     return objections[:SHOWN]
