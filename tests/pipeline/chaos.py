@@ -3,12 +3,16 @@
 First a plain process stands for Spark, which is so cheap to start that it can be killed many times. Then Spark itself:
 2,000,000 entries, stream to stream, with each delivery that promises every row once; the driver's processes are killed
 (SIGKILL, Java and Python together) when the copy has as many rows as a seed says, and it is started again, until it
-comes to its end. Then once more on `local-cluster`, where executors are killed and the query must survive. Missing and
-doubled rows must be 0, each run must have killed something, and all of them together as many as `--least-kills` says: a
-copy that was over before the first kill shows nothing. A copy that stands still ends the program.
+comes to its end. Then once more on `local-cluster`, where executors are killed and the query must survive. Then at a
+master that is killed and that real Sentinels fail over (`failover`), and in a cluster whose slots move (`slots`).
+
+Missing and doubled rows must be 0, each run must have killed something, and all of them together as many as
+`--least-kills` says: a copy that was over before the first kill shows nothing. A copy that stands still ends the
+program. The delivery `parquet` copies to files, where rows that Spark has committed are counted.
 """
 
 import argparse
+import contextlib
 import json
 import os
 import random
@@ -18,18 +22,28 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import redis
 
+from tests.pipeline.chaos_deployments import (
+    Deployment,
+    committed_batches,
+    entries_of,
+    failing_over,
+    moving,
+    parquet_rows,
+)
 from tests.support.reference_server import LOCALHOST, reference_server
 from tests.support.server_process import running_server
 
 FORMAT = "redis_streams"
-DELIVERIES = ("exactly-once", "idmp", "at-least-once")
-KINDS = ("task", "driver", "executor")
+PARQUET = "parquet"
+DELIVERIES = ("exactly-once", "idmp", "at-least-once", PARQUET)
+TASK, FAILOVER, SLOTS = "task", "failover", "slots"
+KINDS = (TASK, "driver", "executor", FAILOVER, SLOTS)
 QUICK_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"  # these processes do not live long enough for more
 EXECUTOR = b"CoarseGrainedExecutorBackend"
 LOOK_EVERY_S = 0.01
@@ -67,8 +81,14 @@ def drive(job: dict[str, str]) -> None:
     reader = spark.readStream.format(FORMAT).option("endpoints", job["endpoint"]).option("stream", "from")
     reader = reader.option("startingId", "earliest").option("maxEntriesPerTrigger", job["a_batch"])
     rows = reader.option("minPartitions", "2").schema("n bigint, payload string").load()
-    writer = rows.writeStream.format(FORMAT).option("endpoints", job["endpoint"]).option("stream", "to")
-    writer = writer.option("delivery", job["delivery"]).option("checkpointLocation", job["checkpoint"])
+    if job["delivery"] == PARQUET:
+        writer = rows.writeStream.format(PARQUET).option("path", job["files"])
+    else:
+        copies = job["copies"].split(",")
+        to = "'to'" if len(copies) == 1 else f"concat('to:', n % {len(copies)})"
+        writer = rows.selectExpr(f"{to} AS _stream", "*").writeStream.format(FORMAT)
+        writer = writer.options(endpoints=job["endpoint"], delivery=job["delivery"], **json.loads(job["sink"]))
+    writer = writer.option("checkpointLocation", job["checkpoint"])
     run_to_end(lambda **trigger: writer.trigger(**trigger).start())
     spark.stop()
 
@@ -152,15 +172,21 @@ def write_batches(job: dict[str, str]) -> None:
 class Run:
     """One copy, with kills."""
 
-    def __init__(self, words: argparse.Namespace, port: int, delivery: str, seed: int, folder: str) -> None:
+    def __init__(
+        self, words: argparse.Namespace, deployment: Deployment, delivery: str, seed: int, folder: str
+    ) -> None:
         self._words = words
         self._chance = random.Random(seed)
         self._folder = folder
         self._output = Path(folder) / "said"
-        self._client = redis.Redis(LOCALHOST, port, socket_timeout=300)
+        self._deployment = deployment
+        self._files = Path(folder) / "files"
         self._job = {
-            "endpoint": f"{LOCALHOST}:{port}",
+            "endpoint": deployment.endpoint,
+            "copies": ",".join(deployment.copies),
+            "sink": json.dumps(deployment.sink),
             "delivery": delivery,
+            "files": str(self._files),
             "checkpoint": f"{folder}/checkpoint",
             "a_batch": str(words.batch or max(words.entries // BATCHES, 1)),
             "entries": str(words.entries),
@@ -222,6 +248,18 @@ class Run:
             self._note()
         self._to_the_end(driver)
 
+    def with_disturbances(self) -> None:
+        """Failovers, or slots that move; a query that ends because of them is started again."""
+        driver = self._start()
+        for rows in self._moments(self._words.disturbances):
+            while not self._await_rows(driver, rows) and driver.poll():
+                driver = self._start_after_failure(driver)
+            if driver.poll() is not None:
+                break
+            self._deployment.disturb(self._chance)
+            self._note()
+        self._to_the_end(driver)
+
     def _moments(self, kills: int) -> list[int]:
         """How many rows the copy is to have at each kill; the last tenth is left for what comes after it."""
         return sorted(1 + self._chance.randrange(max(self._words.entries * 9 // 10, 1)) for _ in range(kills))
@@ -229,7 +267,7 @@ class Run:
     def _await_rows(self, writer: "Driver | subprocess.Popen[bytes]", rows: int) -> bool:
         """Until the copy has so many rows; False if its writer ended first. SystemExit if there are no more rows."""
         before, since_s = -1, time.monotonic()
-        while (there := int(self._client.xlen("to"))) < rows:
+        while (there := self._rows()) < rows:
             if writer.poll() is not None:
                 return False
             if there > before:
@@ -239,18 +277,24 @@ class Run:
             time.sleep(LOOK_EVERY_S)
         return writer.poll() is None
 
+    def _rows(self) -> int:
+        """Rows in the copy; of files, those of the batches that were committed."""
+        if self._job["delivery"] != PARQUET:
+            return self._deployment.rows()
+        return committed_batches(self._files) * int(self._job["a_batch"])
+
     def _said(self) -> str:
         return self._output.read_text(errors="replace")[-5000:] if self._output.exists() else ""
 
     def _note(self) -> None:
         self.kills += 1
-        self.at_rows.append(self._client.xlen("to"))
+        self.at_rows.append(self._rows())
 
     def _start_after_failure(self, driver: Driver) -> Driver:
         """Start it again where it failed by itself, which is one more way to die; but not for ever."""
         driver.kill()
         self.failures += 1
-        if self.failures > FAILURES:
+        if self.failures > FAILURES + self.kills:  # what ends a query may be a failover
             raise SystemExit(f"the query failed:\n{self._said()}")
         return self._start()
 
@@ -265,11 +309,8 @@ class Run:
 
     def verdict(self) -> tuple[int, int, int]:
         """Rows in the copy, how many are missing, and how many are there too often."""
-        seen: Counter[bytes] = Counter()
-        last = "-"
-        while page := self._client.xrange("to", last, count=PAGE):
-            seen.update(fields[b"n"] for _, fields in page)
-            last = b"(" + page[-1][0]
+        is_parquet = self._job["delivery"] == PARQUET
+        seen = Counter(parquet_rows(self._files) if is_parquet else entries_of(self._deployment, PAGE))
         total = seen.total()
         return total, self._words.entries - len(seen), total - len(seen)
 
@@ -297,7 +338,7 @@ class Result:
         return found
 
 
-def fill(port: int, entries: int) -> None:
+def fill(endpoint: str, entries: int) -> None:
     """The stream that is copied, by the sink without Spark: two million entries in seconds."""
     import pyarrow
 
@@ -305,30 +346,31 @@ def fill(port: int, entries: int) -> None:
     from penstock.pipeline.connector.sink.sink_options import read_sink
     from penstock.pipeline.connector.sink.sink_writer import write_task
 
-    options = read_sink({"endpoints": f"{LOCALHOST}:{port}", "stream": "from", "delivery": "at-least-once"}, False)
+    options = read_sink({"endpoints": endpoint, "stream": "from", "delivery": "at-least-once"}, False)
     for first in range(0, entries, 50_000):
         numbers = range(first, min(first + 50_000, entries))
         columns = {"n": list(numbers), "payload": [f"row {number} of the copy" for number in numbers]}
         write_task(options, Task("fill", 0, 0), pyarrow.Table.from_pydict(columns).to_batches())
 
 
-def one_run(words: argparse.Namespace, port: int, kind: str, delivery: str, seed: int) -> Result:
-    with redis.Redis(LOCALHOST, port, socket_timeout=300) as client:
-        client.delete("to", *client.keys("__spark:*"))
+def one_run(words: argparse.Namespace, deployment: Deployment, kind: str, delivery: str, seed: int) -> Result:
+    deployment.clear()
     began_s = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="chaos-", ignore_cleanup_errors=True) as folder:
-        run = Run(words, port, delivery, seed, folder)
+        run = Run(words, deployment, delivery, seed, folder)
         try:
             match kind:
                 case "task":
                     run.with_task_kills()
+                case "failover" | "slots":
+                    run.with_disturbances()
                 case "driver":
                     run.with_driver_kills()
                 case _:
                     run.with_executor_kills()
         finally:
             run.stop()
-    total, missing, doubled = run.verdict()
+        total, missing, doubled = run.verdict()
     say(
         f"seed {seed:>3}  {delivery:<13} {run.kills} {kind} kills at {run.at_rows} rows, {run.failures} failures: "
         f"{total} rows, {missing} missing, {doubled} doubled  ({time.monotonic() - began_s:.0f} s)"
@@ -352,10 +394,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--kills", type=int, default=2, help="of the driver, a run")
     parser.add_argument("--executor-kills", type=int, default=2, help="a run on local-cluster")
     parser.add_argument("--task-kills", type=int, default=12, help="of a process that writes as a task does, a run")
+    parser.add_argument("--disturbances", type=int, default=3, help="failovers, or moves of slots, a run")
     parser.add_argument("--least-kills", type=int, default=20, help="in all runs together, or they prove nothing")
     parser.add_argument("--seeds", type=int, nargs="+", default=[1])
     parser.add_argument("--delivery", choices=DELIVERIES, nargs="+", default=DELIVERIES[:2])
-    parser.add_argument("--only", choices=KINDS, help="which processes are killed; all, if not given")
+    parser.add_argument("--only", choices=KINDS, nargs="+", default=KINDS, help="what is killed; all, if not given")
     parser.add_argument("--redis", action="store_true", help="copy at a real Redis")
     parser.add_argument("--drive", type=json.loads, help=argparse.SUPPRESS)
     parser.add_argument("--write", type=json.loads, help=argparse.SUPPRESS)
@@ -368,17 +411,35 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("stopped"))  # so that what was started is stopped too
     results: list[Result] = []
-    with tempfile.TemporaryDirectory(prefix="chaos-log-") as log:
-        start = reference_server() if words.redis else running_server("--appendonly", "no", dir=log)
-        with start as server:
-            port = server if isinstance(server, int) else server.port
-            fill(port, words.entries)
+    single = [kind for kind in KINDS if kind in words.only and kind not in (FAILOVER, SLOTS)]
+    for kinds in (single, *([kind] for kind in (FAILOVER, SLOTS) if kind in words.only)):
+        if not kinds:
+            continue
+        with deployed(kinds[0], words.redis) as deployment:
+            fill(deployment.endpoint, words.entries)
             for seed in words.seeds:
                 for delivery in words.delivery:
-                    for kind in KINDS:
-                        if words.only in (None, kind):
-                            results.append(one_run(words, port, kind, delivery, seed))
+                    for kind in kinds:
+                        if (kind, delivery) != (TASK, PARQUET):  # it stands for a task of our own sink
+                            results.append(one_run(words, deployment, kind, delivery, seed))
     return judged(results, words.least_kills)
+
+
+@contextlib.contextmanager
+def deployed(kind: str, is_redis: bool) -> Iterator[Deployment]:
+    """What is disturbed in the runs of a kind: Penstock, or Redis; a cluster is of Redis always."""
+    with tempfile.TemporaryDirectory(prefix="chaos-log-", ignore_cleanup_errors=True) as log:
+        if kind == FAILOVER:
+            with failing_over(Path(log), is_redis) as found:
+                yield found
+        elif kind == SLOTS:
+            with moving(Path(log)) as found:
+                yield found
+        else:
+            start = reference_server() if is_redis else running_server("--appendonly", "no", dir=log)
+            with start as server:
+                port = server if isinstance(server, int) else server.port
+                yield Deployment(f"{LOCALHOST}:{port}", redis.Redis(LOCALHOST, port, socket_timeout=300))
 
 
 def judged(results: Sequence[Result], least_kills: int) -> int:

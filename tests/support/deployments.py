@@ -128,6 +128,13 @@ class Sentinels:
         """Whether each knows so many replicas that are up, and the other Sentinels; before, none of them fails over."""
         return all(_known(client) == (replicas, SENTINELS - 1, True) for client in self.clients)
 
+    def see(self, port: int) -> bool:
+        """Whether each knows the replica at this port, and takes it for well."""
+        return all(
+            any(int(one["port"]) == port and one["flags"] == "slave" for one in _replicas(client))
+            for client in self.clients
+        )
+
 
 class Watched:
     """A master and a replica that Sentinels watch; the endpoint that names them."""
@@ -135,6 +142,7 @@ class Watched:
     def __init__(self, master: Process, replica: Process, sentinels: Sentinels) -> None:
         self.master = master
         self.replica = replica
+        self.sentinels = sentinels
         places = ";".join(f"{LOCALHOST}:{port}" for port in sentinels.ports)
         self.endpoint = f"orders=sentinel://{places}/{MASTER}"
 
@@ -146,6 +154,10 @@ class Watched:
         """Kill the master when its replica has everything; wait until that one is the master."""
         with self.client() as client:
             catch_up(client)
+        self.lose_master()
+
+    def lose_master(self) -> None:
+        """Kill the master, whatever its replica has; wait until that one is the master."""
         self.master.kill()
         with redis.Redis(LOCALHOST, self.replica.port) as client:
             until(lambda: client.role()[0] == b"master", "the replica was not promoted")
@@ -254,10 +266,15 @@ def _is_up(node: redis.Redis) -> bool:
     return bool(found["cluster_state"] == "ok")
 
 
+def _replicas(sentinel: redis.Redis) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = sentinel.execute_command("SENTINEL", "REPLICAS", MASTER)
+    return found
+
+
 def _known(sentinel: redis.Redis) -> tuple[int, int, bool]:
     """How many replicas and other Sentinels one knows; whether it takes the master and all replicas for well."""
     found: Any = sentinel.sentinel_master(MASTER)
-    flags = [replica["flags"] for replica in sentinel.execute_command("SENTINEL", "REPLICAS", MASTER)]
+    flags = [replica["flags"] for replica in _replicas(sentinel)]
     return len(flags), found["num-other-sentinels"], {found["flags"]} | {"slave", *flags} == {"master", "slave"}
 
 
