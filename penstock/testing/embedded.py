@@ -117,7 +117,7 @@ class Server:
                 role.follow(engine.server, master[0], int(master[1]))
             self._cron = Cron(self._turn)
             self._cron.start()
-        self.faults = Faults(engine, loop, log_writer)
+        self.faults = Faults(engine, loop, log_writer, self._move_clock)
         self._openings = Openings(self._turn, loop, self.faults, self.trace)
         self.clock.move = self._move_clock
         self._is_open = True
@@ -206,6 +206,17 @@ class Server:
         with self._loop.lock:
             self._turn.outside(partial(states.restore, self.engine, snapshot))
             self._loop.run_due()
+
+    def fail_over(self, snapshot: Snapshot) -> None:
+        """What a client sees of a failover to a replica that had got no further than a snapshot.
+
+        Connections break, what was written since is lost, and the replica knows no script by its digest. UsageError for
+        a server on a directory.
+        """
+        self.restore(snapshot)
+        with self._loop.lock:
+            self.engine.server.scripts.flush()
+        self.faults.close_connections()
 
     def load(self, seed: str | os.PathLike[str]) -> int:
         """Run the requests of a file in redis-cli's syntax; how many. UsageError, with the line, for an error reply."""

@@ -32,8 +32,8 @@ def _compat_version(version: Version | None, server_type: str) -> str:
         return "newest"
     words = [str(number) for number in version] if isinstance(version, tuple) else str(version).split(".")
     of_redis = [name for name in VERSIONS if not name.startswith("valkey")]
-    alike = [name for name in of_redis if name.split(".")[: len(words)] == words[:2]]
-    return alike[-1] if alike else of_redis[0]
+    same = [name for name in of_redis if name.split(".")[: len(words)] == words[:2]]
+    return same[-1] if same else of_redis[0]
 
 
 class FakeServer:

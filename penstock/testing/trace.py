@@ -91,6 +91,10 @@ class ClientTrace:
             while words := self._requests.gets():
                 self.asked.append(_Asked(now_ms, tuple(words)))
 
+    def command_asked(self) -> bytes:
+        """The name, in upper case, of the command that is to be answered next; empty if there is none."""
+        return bytes(self.asked[0].request[0]).upper() if self.asked else b""
+
     def received(self, replies: bytes) -> None:
         """The server sent so much."""
         self._replies.feed(replies)

@@ -67,6 +67,7 @@ class Link:
         self._loop = loop
         self.port = port
         self.is_open = True
+        self.is_reset = False  # a fault breaks the connection: nothing is received any more
         self._connection = Connection(turn)
         self._faults = faults
         self._trace = trace
@@ -79,8 +80,12 @@ class Link:
         """Have requests handled; what is answered at once has been received when this returns."""
         with self._loop.lock:
             if self.is_open:
-                self._trace.sent(requests)
-                self._connection.data_received(requests)
+                requests = self._faults.requests_through(self, requests)
+                if requests:
+                    self._trace.sent(requests)
+                    self._connection.data_received(requests)
+                if self.is_reset:
+                    self.end_soon()
                 self._loop.run_due()
 
     def close(self) -> None:
@@ -107,7 +112,7 @@ class Link:
 
     def arrived(self, replies: bytes) -> None:
         """The server sent something, unless a fault takes it."""
-        if not self._faults.takes(self, replies):
+        if not self._faults.takes(self, replies, self._trace.command_asked()):
             self._trace.received(replies)
             self.received(replies)
 
@@ -118,6 +123,10 @@ class Link:
     def ended(self) -> None:
         """The connection is closed."""
         raise NotImplementedError
+
+    def dies(self, death: BaseException) -> None:
+        """The client's calls raise `death` from here on; its connection is closed."""
+        self.end_soon()
 
 
 class LinkedSocket(Link):
@@ -135,6 +144,7 @@ class LinkedSocket(Link):
         self._timeout_s = timeout_s
         self._inbox = bytearray()
         self._has_ended = False
+        self._death: BaseException | None = None
         self._arrival = threading.Condition()
         super().__init__(turn, loop, port, faults, trace)
 
@@ -147,6 +157,10 @@ class LinkedSocket(Link):
         with self._arrival:
             self._has_ended = True
             self._arrival.notify_all()
+
+    def dies(self, death: BaseException) -> None:
+        self._death = death
+        super().dies(death)
 
     # -- socket -------------------------------------------------------------------------------------------------------
 
@@ -164,6 +178,8 @@ class LinkedSocket(Link):
         """At most so many bytes, empty at the end of the connection; TimeoutError after the timeout."""
         if not self._inbox and not self.wait(self._timeout_s):
             raise TimeoutError("timed out")
+        if self._death is not None:
+            raise self._death
         with self._arrival:
             piece = bytes(self._inbox[:size])
             del self._inbox[:size]
@@ -246,6 +262,11 @@ class LinkedStream(Link):
     def ended(self) -> None:
         self._answered = True
         self._call(self._reader.feed_eof)
+
+    def dies(self, death: BaseException) -> None:
+        self._answered = True
+        self._call(self._reader.set_exception, death)
+        super().dies(death)
 
     # -- StreamWriter -------------------------------------------------------------------------------------------------
 

@@ -2,12 +2,16 @@
 
 import errno
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 from typing import TYPE_CHECKING, Final
+
+import hiredis
 
 from penstock.engine.engine import Engine
 from penstock.errors import UsageError
+from penstock.protocol.reply import bulks
 from penstock.server.turns.log_writer import AofWriter
 from penstock.testing.faults.failing_disk import FailingDisk
 from penstock.testing.loops.inline_loop import InlineLoop
@@ -15,14 +19,24 @@ from penstock.testing.loops.inline_loop import InlineLoop
 if TYPE_CHECKING:
     from penstock.testing.connections.links import Link
 
+NO_RESET: Final = -1
 MISCONF: Final = b"MISCONF Errors writing to the AOF file: No space left on device"  # Redis 8.6.3, disk full
+
+
+class Died(BaseException):
+    """The process of a client has ended, as far as its code can tell: no `except Exception` catches this."""
 
 
 class Faults:
     """The faults of one embedded server. They concern its clients in the process, not those of its socket."""
 
-    def __init__(self, engine: Engine, loop: InlineLoop, log_writer: AofWriter) -> None:
+    Died: Final = Died
+
+    def __init__(
+        self, engine: Engine, loop: InlineLoop, log_writer: AofWriter, move_clock: Callable[[int], None]
+    ) -> None:
         self._engine = engine
+        self._move_clock = move_clock  # by microseconds
         self._loop = loop
         self._log_writer = log_writer
         self._links: dict[int, Link] = {}
@@ -30,6 +44,10 @@ class Faults:
         self._delays = 0  # nested `delayed_replies`
         self._held: list[tuple[Link, bytes]] = []
         self._is_reachable = True
+        self._deaths: list[bytes] = []  # commands after whose next reply a client dies
+        self._requests_left = NO_RESET
+        self._readers: dict[int, hiredis.Reader] = {}  # of requests, by port, until the reset
+        self._slow_us = 0
 
     # -- the network ------------------------------------------------------------------------------------------------
 
@@ -37,6 +55,32 @@ class Faults:
         """Lose so many of the next replies: the request is done, and the client sees its connection break instead."""
         with self._loop.lock:
             self._drops += count
+
+    def die_after(self, command: str) -> None:
+        """The next client that has such a command answered dies before it sees the reply.
+
+        Its call raises `Died`, its connection is closed, and what the command did stays done.
+        """
+        with self._loop.lock:
+            self._deaths.append(command.upper().encode())
+
+    def reset_after(self, requests: int) -> None:
+        """Handle so many further requests, then break the connection that sends the next one.
+
+        What its client has sent behind them is not done, and of what was done it gets no reply that it has not yet.
+        """
+        with self._loop.lock:
+            self._requests_left = requests
+
+    @contextmanager
+    def slow(self, *, seconds: float = 0, milliseconds: float = 0) -> Iterator[None]:
+        """The server's clock moves by so much before each piece of requests that a client sends; nothing sleeps."""
+        before_us = self._slow_us
+        self._slow_us = timedelta(seconds=seconds, milliseconds=milliseconds) // timedelta(microseconds=1)
+        try:
+            yield
+        finally:
+            self._slow_us = before_us
 
     @contextmanager
     def delayed_replies(self) -> Iterator[None]:
@@ -144,9 +188,35 @@ class Faults:
 
     def ended(self, link: "Link") -> None:
         self._links.pop(link.port, None)
+        self._readers.pop(link.port, None)
 
-    def takes(self, link: "Link", replies: bytes) -> bool:
-        """Whether a fault takes what the server sends to a client."""
+    def requests_through(self, link: "Link", requests: bytes) -> bytes:
+        """What reaches the server of what a client sends; called with the lock held."""
+        if self._slow_us:
+            self._move_clock(self._slow_us)
+        if self._requests_left == NO_RESET:
+            return requests
+        reader = self._readers.setdefault(link.port, hiredis.Reader(notEnoughData=None))
+        reader.feed(requests)
+        through = bytearray()
+        while (words := reader.gets()) is not None:
+            if self._requests_left == 0:
+                self._requests_left = NO_RESET
+                self._readers.clear()
+                link.is_reset = True
+                break
+            self._requests_left -= 1
+            through += bulks(words)
+        return bytes(through)
+
+    def takes(self, link: "Link", replies: bytes, command: bytes) -> bool:
+        """Whether a fault takes what the server sends to a client; command: what it answers first, in upper case."""
+        if link.is_reset:
+            return True
+        if command in self._deaths:
+            self._deaths.remove(command)
+            link.dies(Died(command.decode()))
+            return True
         if self._drops:
             self._drops -= 1
             link.end_soon()
