@@ -5,7 +5,7 @@ import re
 import subprocess
 import sys
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import ModuleType
 
@@ -114,6 +114,70 @@ def test_serve_help_names_every_directive_by_group_and_tells_of_one(capsys: pyte
     assert "network:\n  port " in told
     assert "appendfsync (default: everysec)\n  When" in told
     assert refused == "There is no directive --apendfsync. Did you mean appendfsync?\n"
+
+
+MISPLACED = [
+    (["--port", "7000"], "`--port` is for a server: penstock serve --port 7000"),
+    (
+        ["redis.conf", "--requirepass", "a b"],
+        "`redis.conf` is for a server: penstock serve redis.conf --requirepass 'a b'",
+    ),
+]
+
+
+@pytest.mark.parametrize(("words", "sentence"), MISPLACED)
+def test_what_is_for_a_server_suggests_serve(
+    words: list[str], sentence: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert exit_code(words) == 2
+    assert capsys.readouterr().err == f"{sentence}\n"
+
+
+@pytest.mark.parametrize(("name", "code"), [("serve", 0), ("top", 0), ("bogus", 2)])
+def test_help_of_a_subcommand_may_come_before_its_name(
+    name: str, code: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert exit_code(["--help", name]) == code
+    assert f"penstock {name}" in "".join(capsys.readouterr()) or code
+
+
+# -- the directory of --dir -------------------------------------------------------------------------------------------
+
+
+def test_a_directory_that_is_missing_is_made_where_its_parent_is_there(
+    started: Started, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(["serve", "--dir", str(tmp_path / "data")]) == 7
+    assert (tmp_path / "data").is_dir()
+    assert capsys.readouterr().err == f"{tmp_path}/data is a new directory\n"
+    assert cli.main(["serve", "--dir", str(tmp_path / "data")]) == 7
+    assert capsys.readouterr().err == ""
+
+
+def test_a_check_makes_no_directory(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["serve", "--dir", str(tmp_path / "data"), "--check"]) == 0
+    assert list(tmp_path.iterdir()) == []
+
+
+REFUSING = {
+    "a file": lambda folder: cli.main(["serve", str(folder / "redis.conf")]),
+    "the stand-in of redis-server": lambda folder: cli.redis_server_main(["--dir", str(folder / "data")]),
+    "a directory without its parent": lambda folder: cli.main(["serve", "--dir", str(folder / "a" / "b")]),
+    "install-redis-server": lambda folder: cli.main(["install-redis-server", str(folder / "data")]),
+}
+
+
+@pytest.mark.parametrize("start", REFUSING.values(), ids=REFUSING)
+def test_elsewhere_a_directory_that_is_missing_is_refused(
+    started: Started, tmp_path: Path, capsys: pytest.CaptureFixture[str], start: Callable[[Path], int]
+) -> None:
+    (tmp_path / "redis.conf").write_text(f"dir {tmp_path}/data\n")
+
+    assert start(tmp_path) == 1
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1 or "FATAL CONFIG FILE ERROR" in said
+    assert "directory" in said
+    assert [path.name for path in tmp_path.iterdir()] == ["redis.conf"]
 
 
 @pytest.mark.parametrize("flag", ["-v", "--version"])

@@ -8,7 +8,7 @@ import errno
 import glob
 import os
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -31,8 +31,14 @@ class Line(NamedTuple):
     source: str  # the file's name, "standard input" or "the command line"
 
 
-def start(arguments: Sequence[str], standard_input: str = "") -> Settings:
-    """The settings for `serve [redis.conf | -] [--directive value ...]`; UsageError with Redis's text and the line."""
+def start(
+    arguments: Sequence[str], standard_input: str = "", takes_folder: Callable[[Path], bool] | None = None
+) -> Settings:
+    """The settings for `serve [redis.conf | -] [--directive value ...]`; UsageError with Redis's text and the line.
+
+    takes_folder: called with the directory of a flag --dir that is not there while its parent is; it may make the
+    directory, and says whether the flag counts. None: such a flag is refused, as it is in a file.
+    """
     settings = Settings()
     rest = list(arguments)
     text, source = "", ""
@@ -47,11 +53,42 @@ def start(arguments: Sequence[str], standard_input: str = "") -> Settings:
     lines = text.split("\n") if source else [""]
     load(settings, [Line(line, at, source) for at, line in enumerate(lines, 1)], loaded)
     first_flag = len(lines) - (source != "" and lines[-1] == "") + 1
-    load(settings, [Line(line, at, COMMAND_LINE) for at, line in enumerate(flag_lines(rest), first_flag)], loaded)
+    flags = [Line(line, at, COMMAND_LINE) for at, line in enumerate(flag_lines(rest), first_flag)]
+    if takes_folder is not None:
+        flags = [line for line in flags if (folder := _missing_folder(line)) is None or takes_folder(folder)]
+    load(settings, flags, loaded)
     harmful = settings.harmful()
     if harmful:
         raise UsageError(harmful)
     return settings
+
+
+def without_check(arguments: Sequence[str]) -> tuple[list[str], bool]:
+    """The words without the flag --check, and whether it is there; the value of a directive is none.
+
+    >>> without_check(["redis.conf", "--check"]), without_check(["--requirepass", "--check"])
+    ((['redis.conf'], True), (['--requirepass', '--check'], False))
+    """
+    words = list(arguments)
+    for at, word in enumerate(words):
+        if word == "--check":
+            before = flag_lines(words[:at])
+            row = DIRECTIVES.get(before[-1].lower()) if before else None  # a flag that still lacks its value
+            if row is None or row.kind.several:
+                return words[:at] + words[at + 1 :], True
+    return words, False
+
+
+def _missing_folder(line: Line) -> Path | None:
+    """The directory of a line `dir`, where it is not there and its parent is."""
+    words = split(line.text)
+    if words is None or len(words) != 2 or words[0].lower() != "dir" or not words[1]:
+        return None
+    try:
+        path = Path(os.path.realpath(words[1]))
+        return None if path.exists() or not path.parent.is_dir() else path
+    except (OSError, ValueError):  # of no use as a path: the directive says so
+        return None
 
 
 def load(settings: Settings, lines: Sequence[Line], loaded: set[str], depth: int = 0) -> None:
