@@ -1,5 +1,6 @@
 """redis.conf and flags, as redis-server takes them; and CONFIG REWRITE's side of it."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -7,6 +8,7 @@ import pytest
 from penstock.config import config_file, quoting
 from penstock.config.settings import DIRECTIVES, Settings
 from penstock.errors import UsageError
+from tests.support.reference_server import NoReference, reference_binary
 
 QUOTED = [
     (rb'save "60 1"', [b"save", b"60 1"]),
@@ -284,6 +286,49 @@ def test_a_rewrite_replaces_the_file_at_once(tmp_path: Path) -> None:
     assert path.read_text() == "hz 30\n"
     assert path.stat().st_mode & 0o777 == 0o640
     assert [inside.name for inside in tmp_path.iterdir()] == ["redis.conf"]
+
+
+def test_a_directive_of_former_times_gets_no_other_s_name() -> None:
+    with pytest.raises(UsageError, match=r"Bad directive or wrong number of arguments$"):
+        config_file.start(["--vm-enabled", "no"])
+
+
+VALKEY_CONF = """\
+rdb-version-check strict
+dual-channel-replication-enabled no
+commandlog-execution-slower-than 500
+commandlog-slow-execution-max-len 7
+commandlog-request-larger-than 1048576
+commandlog-large-request-max-len 128
+commandlog-reply-larger-than 1048576
+commandlog-large-reply-max-len 128
+"""
+
+
+def test_what_a_valkey_conf_has_besides_is_followed_or_named_in_a_warning() -> None:
+    settings = started(VALKEY_CONF)
+
+    assert (settings.number("slowlog-log-slower-than"), settings.number("slowlog-max-len")) == (500, 7)
+    (warning,) = settings.warnings
+    assert "dual-channel-replication-enabled" in warning
+    assert "commandlog-execution" not in warning
+
+
+def test_a_directive_of_valkey_that_would_have_an_effect_is_refused() -> None:
+    with pytest.raises(UsageError, match="does not have this directive of Valkey"):
+        started("rdb-version-check relaxed\n")
+
+
+@pytest.mark.parametrize("kind", ["redis", "valkey"])
+def test_the_file_that_is_shipped_with_a_server_is_taken(kind: str, tmp_path: Path) -> None:
+    try:
+        shipped = reference_binary(kind).parent.parent / "etc" / kind / f"{kind}.conf"
+    except NoReference as absence:
+        pytest.skip(str(absence))
+    if not shipped.exists():
+        pytest.skip(f"no {kind}.conf beside the server")
+
+    assert started(re.sub("(?m)^dir .*", f"dir {tmp_path}", shipped.read_text())).warnings
 
 
 def test_a_directive_that_is_mistyped_gets_the_nearest_name() -> None:

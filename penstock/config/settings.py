@@ -22,6 +22,20 @@ _OBSOLETE: Final = frozenset({
 })  # fmt: skip
 
 _OTHER_LINES: Final = frozenset({"include", "loadmodule", "rename-command", "user"})  # of a file, and no directives
+# Directives of valkey.conf (9.1) that Redis does not have: other names for directives that it has, and what may be
+# ignored at this value, with a warning.
+_VALKEY_NAMES: Final = {
+    "commandlog-execution-slower-than": "slowlog-log-slower-than",
+    "commandlog-slow-execution-max-len": "slowlog-max-len",
+}
+_VALKEY_IGNORED: Final = {
+    "rdb-version-check": "strict", "dual-channel-replication-enabled": "no",
+    "commandlog-request-larger-than": "1048576",
+    "commandlog-large-request-max-len": "128", "commandlog-reply-larger-than": "1048576",
+    "commandlog-large-reply-max-len": "128",
+}  # fmt: skip
+_IGNORED_AT_START: Final = (_IGNORED_NAMES - {"daemonize"}) | _VALKEY_IGNORED.keys()
+SIMILAR: Final = 0.8  # of a name that is suggested: one or two letters differ
 
 # Read once, because a process may have many servers. A folder's value depends on the working directory.
 _FOLDERS: Final = tuple(row for row in DIRECTIVES.values() if isinstance(row.kind, Folder))
@@ -146,7 +160,7 @@ class Settings:
 
         `loaded` has the directives that this load has already set: a further `save` line adds to the first.
         """
-        name = words[0].lower()
+        name = _VALKEY_NAMES.get(words[0].lower(), words[0].lower())
         row = _BY_NAME.get(name)
         if name == "rename-command" and len(words) == 3:
             self.renamed.append((words[1], words[2]))
@@ -161,6 +175,10 @@ class Settings:
             raise BadValue("Penstock cannot load modules: they are written for Redis's own process")
         elif name in _OBSOLETE:
             return
+        elif name in _VALKEY_IGNORED:
+            if words[1:] != [_VALKEY_IGNORED[name]]:
+                raise BadValue("Penstock does not have this directive of Valkey: remove the line")
+            self.set_at_start[name] = None
         elif row is None or (len(words) == 1 and not row.kind.several):
             raise BadValue("wrong number of arguments" if row else _unknown(name))
         else:
@@ -234,7 +252,7 @@ class Settings:
             lines.append("appendonly is no, and there are no save points: only SAVE and BGSAVE save anything")
         if self.yes("daemonize"):
             lines.append("daemonize is yes: Penstock stays in the foreground; use a service manager")
-        ignored = [name for name in self.set_at_start if name in _IGNORED_NAMES and name != "daemonize"]
+        ignored = [name for name in self.set_at_start if name in _IGNORED_AT_START]
         if ignored:
             lines.append("accepted and without effect here: " + ", ".join(ignored))
         return lines
@@ -249,7 +267,7 @@ def nearest(name: str) -> list[str]:
     """The directive with the most similar name; none if there is no similar one."""
     from difflib import get_close_matches  # imported late: a start without mistakes does without it
 
-    return get_close_matches(name, _BY_NAME, 1)
+    return get_close_matches(name, _BY_NAME, 1, SIMILAR)
 
 
 def _refusal(name: str, why: str) -> ReplyError:

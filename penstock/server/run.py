@@ -23,6 +23,7 @@ from penstock.engine.replication import role
 from penstock.engine.versions import BUILD, PENSTOCK_VERSION, REDIS_VERSION
 from penstock.errors import UsageError
 from penstock.server import allocated_memory
+from penstock.server.connections.admission import is_loopback
 from penstock.server.connections.connection import Connection
 from penstock.server.connections.limits import raise_file_limit
 from penstock.server.cron import Cron
@@ -192,9 +193,9 @@ class Server:
             f"Penstock {PENSTOCK_VERSION} speaks as Redis {REDIS_VERSION}, pid={os.getpid()},"
             f" Python {sys.version.split()[0]}, {self._engine.telemetry.identity.event_loop}, {BUILD} build"
         )
-        warning = self._engine.access.warning()
-        if warning:
-            self._journal.warning(warning)
+        for warning in (self._engine.access.warning(), open_to_others(self._engine)):
+            if warning:
+                self._journal.warning(warning)
 
     def _join_cluster(self) -> LauncherLink | None:
         """Where the server is a node: take the map that its launcher has for it, or keep its own state."""
@@ -285,6 +286,20 @@ class Server:
         ):
             return True
         return saves.save is not None and not saves.save()
+
+
+def open_to_others(engine: Engine) -> str:
+    """A sentence where clients of other machines need no password, as Redis has; else empty."""
+    settings = engine.settings
+    addresses = [address.removeprefix("-") for address in settings.words("bind")]
+    is_listening = bool(settings.number("port") or settings.number("tls-port"))
+    is_reached = is_listening and not all(one == "localhost" or is_loopback(one) for one in addresses)
+    if not is_reached or settings.yes("protected-mode") or not engine.access.default.needs_no_login():
+        return ""
+    return (
+        f"WARNING: no password is required, and clients of other machines are let in (bind {' '.join(addresses)},"
+        " protected-mode no): they can read and change everything. Set requirepass"
+    )
 
 
 def call_soon(loop: asyncio.AbstractEventLoop, callback: Callable[[], None]) -> None:

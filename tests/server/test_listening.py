@@ -14,10 +14,11 @@ from penstock.errors import UsageError
 from penstock.server.connections import admission
 from penstock.server.connections.limits import OutputLimits, raise_file_limit
 from penstock.server.listening import KEEPALIVE_IDLE, Doors, remove_stale, tcp_sockets, unix_socket
+from penstock.server.run import open_to_others
 from penstock.server.server_log import ServerLog
 from tests.support.builds import two_loopbacks
 from tests.support.clock import NOW_MS
-from tests.support.engines import settings_with
+from tests.support.engines import make_engine, settings_with
 from tests.support.fake_server import FakeServer
 from tests.support.reference_server import free_port
 
@@ -307,3 +308,20 @@ def test_what_is_said_can_go_to_a_file(tmp_path: Path, capsys: pytest.CaptureFix
 
     assert path.read_text().endswith(".000 # careful\n")
     assert capsys.readouterr().out == ""
+
+
+OPEN = [
+    pytest.param({"bind": "*", "protected-mode": "no"}, True, id="all interfaces"),
+    pytest.param({"bind": "192.0.2.7", "protected-mode": "no"}, True, id="another interface"),
+    pytest.param({"bind": "*", "protected-mode": "no", "requirepass": "x"}, False, id="a password"),
+    pytest.param({"bind": "*"}, False, id="protected mode"),
+    pytest.param({"bind": "-::1", "protected-mode": "no"}, False, id="this machine"),
+    pytest.param({"bind": "*", "protected-mode": "no", "port": "0"}, False, id="no port"),
+]
+
+
+@pytest.mark.parametrize(("directives", "is_open"), OPEN)
+def test_a_start_warns_where_other_machines_need_no_password(directives: dict[str, str], is_open: bool) -> None:
+    engine = make_engine(settings=settings_with(**directives))
+
+    assert ("no password is required" in open_to_others(engine)) == is_open
