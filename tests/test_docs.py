@@ -90,3 +90,31 @@ def test_the_options_that_kafkas_are_compared_with_are_there() -> None:
 
     assert len(named) > 25
     assert sorted(name for name in named if f"`{name}`" not in PIPELINE) == []
+
+
+# -- links ------------------------------------------------------------------------------------------------------------
+
+LINKED = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md")]
+LINKED += sorted((ROOT / "docs").glob("*.md"))
+
+
+def anchors_of(page: Path) -> set[str]:
+    """The anchors of a page's headings, as GitHub and the site make them."""
+    headings = re.findall(
+        r"^#+ (.+)$", re.sub(r"```.*?```", "", page.read_text("utf-8"), flags=re.DOTALL), re.MULTILINE
+    )
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def is_there(page: Path, target: str) -> bool:
+    name, _, anchor = target.partition("#")
+    path = page.parent / name if name else page
+    return path.exists() and (not anchor or anchor in anchors_of(path))
+
+
+def test_every_link_of_a_page_leads_to_a_file_and_a_heading_that_are_there() -> None:
+    links = [(page, target) for page in LINKED for target in re.findall(r"\]\(([^)\s]+)\)", page.read_text("utf-8"))]
+    inside = [(page, target) for page, target in links if not re.match(r"[a-z]+:", target)]
+
+    assert len(inside) > 60
+    assert [f"{page.name}: {target}" for page, target in inside if not is_there(page, target)] == []
