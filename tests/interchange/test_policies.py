@@ -16,6 +16,7 @@ POLICIES = (
     "GROUP g BACKOFF 200 900", "GROUP h ACKWAIT 700 KEY k", "GROUP h REAP 3000", "GROUP g RESET",
     "GROUP g RATE 3 900", "GROUP h RATE 2 60000", "GROUP h ACKWAIT 700 INFLIGHT 2", "GROUP h PAUSE +700",
     "GROUP g EXPIRE 1500", "GROUP h EXPIRE 900 DEADLETTER dead",
+    "GROUP g ACKWAIT 900 PRIORITY p LOOKAHEAD 4", "GROUP h ACKWAIT 800 KEY k PARALLEL 2 FAIR YES PRIORITY p",
 )  # fmt: skip
 
 
@@ -28,7 +29,7 @@ def tell(server: Ours, seed: int) -> None:
         group, consumer = chance.choice("gh"), chance.choice("abc")
         request = chance.choice(
             (
-                f"XADD s * k {chance.choice('xyz')}",
+                f"XADD s * k {chance.choice('xyz')} p {chance.randint(0, 9)}",
                 f"XADD later * k {chance.choice('xyz')}",
                 f"XREADGROUP GROUP {group} {consumer} COUNT 2 STREAMS s >",
                 f"XACK s {group} {oldest(server, group)}",

@@ -1,7 +1,7 @@
 """A naive model of how a group chooses what it hands out, written from the text: everything is a list.
 
-It knows leases, holds, dead letters, PAUSE, RATE, INFLIGHT, KEY and EXPIRE. Entries are numbers that ascend. Times are
-in ms.
+It knows leases, holds, dead letters, PAUSE, RATE, INFLIGHT, KEY, PARALLEL, FAIR, PRIORITY, AGING, LOOKAHEAD and EXPIRE.
+Entries are numbers that ascend. Times are in ms.
 """
 
 from dataclasses import dataclass, field
@@ -23,6 +23,15 @@ class Plan:
     keyed: bool = False
     expire_ms: int = 0
     expires_at: bool = False
+    parallel: int = 0
+    fair: bool = False
+    by_priority: bool = False
+    aging_ms: int = 0
+    look_ahead: int | None = None
+
+    @property
+    def chooses(self) -> bool:
+        return self.fair or self.by_priority
 
     def words(self) -> str:
         """As PENSTOCK.POLICY has it."""
@@ -31,6 +40,9 @@ class Plan:
             ("ACKWAIT", self.ack_wait_ms), ("BACKOFF", backoff),
             ("MAXDELIVER", self.most), ("DEADLETTER", "dead" if self.has_dead_letters else 0),
             ("INFLIGHT", self.in_flight), ("RATE", " ".join(map(str, self.rate)) if any(self.rate) else 0),
+            ("PARALLEL", self.parallel), ("FAIR", "YES" if self.fair else 0),
+            ("PRIORITY", "p" if self.by_priority else 0), ("AGING", self.aging_ms),
+            ("LOOKAHEAD", 0 if self.look_ahead is None else str(self.look_ahead)),
             ("KEY", "k" if self.keyed else 0), ("EXPIRE", self.expire_ms), ("EXPIREAT", "at" if self.expires_at else 0),
         ]  # fmt: skip
         return " ".join(f"{name} {value}" for name, value in options if value)
@@ -43,13 +55,14 @@ class Entry:
     number: int
     value: str
     expires_ms: int
+    added_ms: int = 0
+    level: int = 4
     state: str = "new"
     owner: str = ""
     delivered_ms: int = 0
     count: int = 0
     ready_ms: int = 0
     rank: int = 0  # among entries that were handed out, or released, at one moment
-    is_passed: bool = False  # the group's position is here or behind it
 
 
 @dataclass(slots=True)
@@ -64,6 +77,8 @@ class NaiveScheduler:
     blocked: list[tuple[str, int]] = field(default_factory=list)
     paused: bool = False
     expired: int = 0  # that were dropped
+    turns: dict[str, int] = field(default_factory=dict)
+    turn: int = 0
     rank: int = 0
     served: dict[str, list[int]] = field(default_factory=dict)
 
@@ -76,15 +91,21 @@ class NaiveScheduler:
         return [entry for entry in self.entries if entry.state == "new"]
 
     def waiting(self) -> list[Entry]:
+        """What was passed over."""
+        if self.plan.chooses:
+            return [entry for entry in self.ready() if not entry.count]
         return [entry for entry in self.pending() if entry.state == "waiting"]
+
+    def ready(self) -> list[Entry]:
+        return [entry for entry in self.pending() if entry.state == "released" and entry.ready_ms <= self.now_ms]
 
     def owned(self) -> list[Entry]:
         return [entry for entry in self.entries if entry.state == "owned"]
 
     def is_free(self, entry: Entry) -> bool:
-        """Whether no older pending entry has the same value."""
+        """Whether few older pending entries have the same value."""
         older = [other for other in self.pending() if other.value == entry.value and other.number < entry.number]
-        return not self.plan.keyed or not entry.value or not older
+        return not self.plan.keyed or not entry.value or len(older) < (self.plan.parallel or 1)
 
     def is_expired(self, entry: Entry) -> bool:
         return entry.expires_ms <= self.now_ms
@@ -112,9 +133,13 @@ class NaiveScheduler:
         self.settle()
         return got
 
+    def retries(self) -> list[Entry]:
+        """What was given back and is ready."""
+        return [entry for entry in self.ready() if entry.count or not self.plan.chooses]
+
     def _again(self, consumer: str, most: int) -> list[int]:
         """Released ones by the moment they were ready, then ended leases by delivery time."""
-        ready = [entry for entry in self.pending() if entry.state == "released" and entry.ready_ms <= self.now_ms]
+        ready = self.retries()
         ended = [entry for entry in self.owned() if self.now_ms - entry.delivered_ms >= self.plan.ack_wait_ms]
         taken: list[Entry] = []
         aside: list[Entry] = []
@@ -136,20 +161,68 @@ class NaiveScheduler:
         return got
 
     def _first(self, consumer: str, most: int, no_ack: bool) -> list[int]:
-        """New ones in the order of their ids."""
+        """New ones in the order of their ids; or the best, one after the other."""
         got: list[int] = []
-        for entry in self.new():
-            if len(got) >= most or not (no_ack or self.has_room()) or len(self.waiting()) >= MOST_WAITING:
+        while self.plan.chooses and not no_ack and len(got) < most and self.has_room() and (best := self._best()):
+            for entry in self.new() if best.state == "new" else []:
+                if entry.number < best.number:
+                    self._set_aside(entry) if self.is_expired(entry) else self._release(entry, self.now_ms)
+            got.append(self._hand_out(best, consumer))
+        for entry in self.new() if no_ack or not self.plan.chooses else []:
+            if len(got) >= most or not (no_ack or self.has_room()):
                 break
             if self.is_expired(entry):
                 self._set_aside(entry)
             elif not self.is_free(entry):
-                entry.state = "waiting"
+                if len(self.waiting()) >= self._look_ahead():
+                    break
+                self._release(entry, self.now_ms)
+                entry.state = "released" if self.plan.chooses else "waiting"
             else:
                 got.append(self._hand_out(entry, consumer))
                 if no_ack:
                     entry.state = "done"
         return got
+
+    def _look_ahead(self) -> int:
+        return MOST_WAITING if self.plan.look_ahead is None else self.plan.look_ahead
+
+    def _candidates(self) -> list[Entry]:
+        """Of each value the first that is in reach, if few of it are pending below; all of those without a value."""
+        new = [entry for entry in self.new() if not self.is_expired(entry)]
+        waiting = self.waiting()
+        in_reach = [entry for front, entry in enumerate(new) if not front or len(waiting) + front <= self._look_ahead()]
+        found = [entry for entry in waiting + in_reach if not self.is_expired(entry)]
+        if not self.plan.keyed:
+            return found
+        firsts = {entry.value: entry.number for entry in sorted(found, key=lambda entry: -entry.number)}
+        return [
+            entry for entry in found if not entry.value or (firsts[entry.value] == entry.number and self.is_free(entry))
+        ]
+
+    def _best(self) -> Entry | None:
+        candidates = self._candidates()
+        if not candidates:
+            return None
+        if self.plan.fair:
+            there = {entry.value for entry in self.pending() + candidates}
+            self.turns = {value: turn for value, turn in self.turns.items() if value in there}
+            for entry in sorted(candidates, key=lambda entry: entry.number):
+                if entry.value not in self.turns:
+                    self._move_turn(entry.value)
+        best = min(candidates, key=self._place)
+        self._move_turn(best.value)
+        return best
+
+    def _move_turn(self, value: str) -> None:
+        self.turn += 1
+        self.turns[value] = self.turn
+
+    def _place(self, entry: Entry) -> tuple[int, ...]:
+        busy = sum(other.value == entry.value for other in self.owned())
+        fair = (busy, self.turns[entry.value]) if self.plan.fair else (0, 0)
+        aged_ms = entry.added_ms - entry.level * self.plan.aging_ms if self.plan.aging_ms else -entry.level
+        return (*fair, aged_ms if self.plan.by_priority else 0, entry.number)
 
     # -- blocked readers --------------------------------------------------------------------------------------------
 
@@ -199,12 +272,13 @@ class NaiveScheduler:
         self._free_values()
 
     def _free_values(self) -> None:
-        for entry in sorted(self.waiting(), key=lambda entry: entry.value):
+        waiting = [] if self.plan.chooses else self.waiting()
+        for entry in sorted(waiting, key=lambda entry: entry.value):
             if self.is_free(entry):
                 self._release(entry, self.now_ms)
 
-    def add(self, number: int, value: str, expires_ms: int) -> None:
-        self.entries.append(Entry(number, value, expires_ms))
+    def add(self, number: int, value: str, expires_ms: int, level: int) -> None:
+        self.entries.append(Entry(number, value, expires_ms, self.now_ms, level))
         self.settle()
 
     def _of(self, number: int) -> Entry | None:
@@ -261,6 +335,13 @@ class NaiveScheduler:
             self.settle()
             self.serve()
         self.now_ms = end_ms
+
+    def restart(self) -> None:
+        """FAIR's turns begin anew."""
+        self.turns = {}
+        for entry in self.ready():
+            entry.ready_ms = 0
+        self.look_anew()
 
     def look_anew(self) -> None:
         """After a start, and when the policy is set: at all leases that are over."""

@@ -3,6 +3,7 @@
 """
 
 import sys
+from dataclasses import replace
 from random import Random
 from typing import Any
 
@@ -23,13 +24,25 @@ Step = tuple[int, int, int]
 
 SIDES = ("model", "engine")
 ADVANCES = (1, 299, 300, 600, 999, 1000, 1000, 2500)
-LEASED = {"ack_wait_ms": 1000, "backoff_ms": (300, 900)}
+LEASED = Plan(ack_wait_ms=1000, backoff_ms=(300, 900))
 PLANS = {
     "expire": Plan(expire_ms=1500, expires_at=True),
-    "leased, expire": Plan(**LEASED, expire_ms=1500, expires_at=True),
-    "leased, expire, dead letters": Plan(**LEASED, most=3, has_dead_letters=True, expires_at=True),
-    "expire, key, limits": Plan(**LEASED, expire_ms=2500, keyed=True, in_flight=2, rate=(3, 700)),
-}
+    "leased, expire": replace(LEASED, expire_ms=1500, expires_at=True),
+    "leased, expire, dead letters": replace(LEASED, most=3, has_dead_letters=True, expires_at=True),
+    "expire, key, limits": replace(LEASED, expire_ms=2500, keyed=True, in_flight=2, rate=(3, 700)),
+    "parallel": replace(LEASED, keyed=True, parallel=2),
+    "parallel, lookahead": replace(LEASED, keyed=True, parallel=2, look_ahead=3),
+    "priority": replace(LEASED, by_priority=True),
+    "priority, lookahead": replace(LEASED, by_priority=True, look_ahead=2),
+    "priority, aging, expire": replace(LEASED, by_priority=True, aging_ms=400, expire_ms=2000, expires_at=True),
+    "priority, key, parallel": replace(LEASED, by_priority=True, keyed=True, parallel=2),
+    "fair": replace(LEASED, keyed=True, fair=True),
+    "fair, parallel, limits": replace(LEASED, keyed=True, parallel=3, fair=True, in_flight=4, rate=(5, 900)),
+    "all": replace(
+        LEASED, most=3, has_dead_letters=True, keyed=True, parallel=2, fair=True, by_priority=True, aging_ms=300,
+        look_ahead=4, expire_ms=4000, expires_at=True, in_flight=5, rate=(6, 800),
+    ),
+}  # fmt: skip
 
 
 class Beside:
@@ -77,15 +90,16 @@ class Beside:
 
     def _add(self, one: int, two: int) -> None:
         at_ms = (0, 0, NOW_MS + two % 5000, self.model.now_ms + one % 2000)[two % 4]
+        is_relative = two % 8 > 4 and at_ms >= self.model.now_ms
         fields = ["k", "xyz"[one % 3]] if one % 7 else ["n", "1"]
-        fields += ["at", (str(at_ms), f"+{at_ms - self.model.now_ms}")[two % 8 > 4 and at_ms > NOW_MS]] if at_ms else []
+        fields += ["at", f"+{at_ms - self.model.now_ms}" if is_relative else str(at_ms)] if at_ms else []
+        level = one // 7 % 13
+        fields += ["p", str(level)] if level < 12 else []
         self.ids.append(self.client("XADD s * " + " ".join(fields)).decode())
         plan = self.model.plan
-        relative_ms = max(at_ms, self.model.now_ms) if fields[-1].startswith("+") else at_ms
         expires_ms = self.model.now_ms + plan.expire_ms if plan.expire_ms else NEVER
-        if at_ms and plan.expires_at:
-            expires_ms = relative_ms if "+-" not in fields[-1] else expires_ms
-        self.model.add(len(self.ids) - 1, fields[1] if one % 7 else "", expires_ms)
+        expires_ms = at_ms if at_ms and plan.expires_at else expires_ms
+        self.model.add(len(self.ids) - 1, fields[1] if one % 7 else "", expires_ms, level if level < 10 else 4)
 
     def _read(self, consumer: str, count: int, no_ack: bool) -> None:
         answer = self.client(f"XREADGROUP GROUP g {consumer} COUNT {count} {'NOACK ' * no_ack}STREAMS s >")
@@ -118,8 +132,11 @@ class Beside:
             self.model.delete_consumer("abcpqr"[one % 6])
 
     def _restart(self, from_base: bool) -> None:
-        """Go on with a server that has loaded the log, or a new base file, if nothing is blocked."""
-        if self.model.blocked:
+        """Go on with a server that has loaded the log, or a new base file, if nothing is blocked.
+
+        The order of several that are ready again may be another then.
+        """
+        if self.model.blocked or len(self.model.retries()) > 1:
             return
         now_ms = self.model.now_ms
         log = UnitLog()
@@ -135,7 +152,7 @@ class Beside:
         self.client.asked = asked
         self.readers = {name: self.client.another() for name in "pqr"}
         self.client("PENSTOCK.CLOCK ADVANCE 0")
-        self.model.look_anew()
+        self.model.restart()
 
     def compare(self) -> None:
         served = self.model.taken()

@@ -18,7 +18,7 @@ def orders(dialogue: PolicyDialogue) -> PolicyDialogue:
 
 def reasons(dialogue: PolicyDialogue) -> list[tuple[str, ...]]:
     """Of the dead letters: which entry, how often it was delivered, its last consumer, and the reason."""
-    found = []
+    found: list[tuple[str, ...]] = []
     for _, fields in dialogue("XRANGE dead - +"):
         entry_id, deliveries, consumer, reason = fields[-7::2]
         found.append((entry_id.decode()[-1], deliveries.decode(), consumer.decode(), reason.decode()))

@@ -43,6 +43,8 @@ def orders(dialogue: PolicyDialogue) -> PolicyDialogue:
         ("GROUP g RATE 5 5 RATE 5 5", "ERR RATE specified multiple times"),
         ("RATE 5 5", "ERR RATE is a policy of groups: say GROUP name before it"),
         ("GROUP g INFLIGHT 0", "ERR INFLIGHT must be between 1 and 1000000"),
+        ("GROUP g INFLIGHT -1", "ERR INFLIGHT must be between 1 and 1000000"),
+        ("GROUP g ACKWAIT -1", "ERR ACKWAIT must be between 1 and 2592000000"),
         ("GROUP g INFLIGHT 1000001", "ERR INFLIGHT must be between 1 and 1000000"),
         ("GROUP g INFLIGHT 1 ACKWAIT NONE", "ERR INFLIGHT needs ACKWAIT"),
         ("GROUP g PAUSE soon", "ERR PAUSE must be FOREVER, a unix time in ms, or +ms"),

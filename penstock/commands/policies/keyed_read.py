@@ -7,9 +7,10 @@ from penstock.commands.streams.reading.xread import Budget
 from penstock.engine.aof import group_effects
 from penstock.engine.aof.group_effects import Released
 from penstock.engine.context import Context
-from penstock.engine.policies import entry_fields, expiry, keys, settling
+from penstock.engine.policies import choosing, entry_fields, expiry, keys, settling
 from penstock.storage.policies.group_policy import GroupPolicy
 from penstock.storage.policies.key_order import KeyOrder
+from penstock.storage.policies.stream_policies import NONE
 from penstock.storage.streams import ids
 from penstock.storage.streams.ids import StreamId
 from penstock.storage.streams.pending.consumer import Consumer
@@ -36,6 +37,8 @@ def read_new(
     moves_left = expiry.MOST
     while True:
         passed = next_entries(target, policy, order, no_ack, max_count - len(shown), budget, ctx.now_ms, False)
+        if order is not None and passed.is_full:
+            order.is_full = True
         if passed.all:
             shown += _hand_out(ctx, target, policy, order, consumer, no_ack, passed)
         if not passed.is_before_expired or not moves_left:
@@ -95,7 +98,10 @@ def _hand_out(
         if order is not None and group.pel.by_id.find(segment.id_at(slot)) is None:
             block, slot, _ = group.pel.force_released(segment, slot, 0)
             released.append((block, slot, block.counts[slot : slot + 1]))
-            order.waiting.add(block.id_at(slot))
+            if policy.choice is None:
+                order.waiting.add(block.id_at(slot))
+            else:
+                choosing.add_waiting(policy, policy.choice, block, slot)
             expiry.note_released(policy, block, slot)
     if released:
         group_effects.log_released(ctx, target.key, group, released)
@@ -110,13 +116,13 @@ class Passed:
     """New entries that a read goes over, each as a run of one: those handed out, those that wait, and all.
 
     `values`: ids and values that become pending, which the order of values does not have yet. is_before_expired: the
-    next one has expired.
+    next one has expired. is_full: too many wait to go on.
     """
 
-    __slots__ = ("all", "is_before_expired", "taken", "values", "waiting")
+    __slots__ = ("all", "is_before_expired", "is_full", "taken", "values", "waiting")
 
     def __init__(self) -> None:
-        self.is_before_expired = False
+        self.is_before_expired = self.is_full = False
         self.values: list[tuple[StreamId, bytes | None]] = []
         self.all: list[SegmentRun] = []
         self.taken: list[SegmentRun] = []
@@ -140,16 +146,21 @@ def next_entries(
     passed = Passed()
     settings = policy.settings
     field = settings.key_field or b""
-    waiting = 0 if order is None else len(order.waiting)
+    waiting = keys.waiting_count(policy, order)
     position: StreamId = target.group.last_id
-    taken: set[bytes] = set()  # values of entries that this read goes over
+    most_waiting = keys.most_waiting(settings)
+    taken: dict[bytes, int] = {}  # how many of each value become pending by this read
     while True:
         runs = target.stream.runs(position + 1, ids.MAX, AT_A_TIME)
         if not runs:
             return passed
         for segment, start, stop in runs:
             for slot in range(start, stop):
-                if len(passed.taken) >= max_count or waiting + len(passed.waiting) >= keys.MOST_WAITING:
+                is_full = waiting + len(passed.waiting) >= most_waiting
+                if len(passed.taken) >= max_count:
+                    return passed
+                if is_full and settings.look_ahead == NONE:
+                    passed.is_full = True
                     return passed
                 position = segment.id_at(slot)
                 run = (segment, slot, slot + 1)
@@ -160,9 +171,13 @@ def next_entries(
                     passed.is_before_expired = True
                     return passed
                 value = None if order is None else entry_fields.value_of(field, entry)
-                first = None if order is None or value is None else order.first(value)
-                waits = (first is not None and first < position) or value in taken
+                waits = False
+                if order is not None and value is not None:
+                    waits = order.below(value, position) + taken.get(value, 0) >= order.parallel
                 if waits:
+                    if is_full:
+                        passed.is_full = True
+                        return passed
                     passed.waiting.append(run)
                 elif budget.take(entry):
                     passed.taken.append(run)
@@ -172,4 +187,4 @@ def next_entries(
                 if order is not None and position not in order.values and (waits or not no_ack):
                     passed.values.append((position, value))
                     if value is not None:
-                        taken.add(value)
+                        taken[value] = taken.get(value, 0) + 1

@@ -5,7 +5,7 @@ With CLAIM, its own min-idle-time takes the place of ACKWAIT, and the reply has 
 
 from typing import Final
 
-from penstock.commands.policies import keyed_read
+from penstock.commands.policies import chosen_read, keyed_read
 from penstock.commands.streams.reading import read_arguments
 from penstock.commands.streams.reading.group_delivery import ReadTarget, with_new
 from penstock.commands.streams.reading.read_arguments import ReadArguments
@@ -69,7 +69,12 @@ def _with_first(
 ) -> bytes:
     """Add first deliveries to `parts`, up to `max_count` entries in all: an array; b"" if it is empty."""
     again = len(parts)
+    if policy.settings.chooses and not options.no_ack:
+        shown = chosen_read.read_first(ctx, target, policy, consumer, max_count - again, budget)
+        parts += [entries.with_delivery(entry, 0, 0) for entry in shown] if claims else shown
+        return b"*%d\r\n" % len(parts) + b"".join(parts) if parts else b""
     order = keys.order_of(target.stream, target.group, policy)
+    leases.current_choice(target.stream, target.group, policy, ctx.now_ms)
     if order is not None or policy.settings.expires:
         shown = keyed_read.read_new(ctx, target, policy, order, consumer, options.no_ack, max_count - again, budget)
         parts += [entries.with_delivery(entry, 0, 0) for entry in shown] if claims else shown

@@ -1,7 +1,7 @@
 """PENSTOCK.POLICY: sets what the server is to do with a stream's entries by itself.
 
 Tests: transcripts policies_leases, policies_retention, policies_dead_letters, policies_key, policies_limits,
-policies_expire; law
+policies_expire, policies_choice; law
 policies/test_policy_laws, policies/test_access_laws; model policies/test_beside_naive_queue,
 policies/test_beside_naive_scheduler.
 """
@@ -54,6 +54,7 @@ RATED: Final = b"RATED"  # the log's word: it stands alone, behind the group
     "[ACKWAIT milliseconds] [BACKOFF (min:integer max:integer)] [JITTER percent:integer] "
     "[MAXDELIVER count] [DEADLETTER deadletter-key:key] [REAP milliseconds] [KEY field] "
     "[PAUSE <until|FOREVER>] [RATE (count:integer milliseconds:integer)] [INFLIGHT count] "
+    "[PARALLEL count] [FAIR <YES|NO>] [PRIORITY field] [AGING milliseconds] [LOOKAHEAD count] "
     "[EXPIRE milliseconds] [EXPIREAT field] [ONDISCONNECT <RELEASE>] [RESET]",
     group="stream",
     since=PENSTOCK_VERSION,
@@ -152,8 +153,8 @@ def _change_group(ctx: Context, key: bytes, stream: Stream, args: list[bytes], l
     if policy.settings.has_limits or settings.has_limits:
         policy.is_short = policy.is_stopped = False
         ctx.signal(key)
-    if settings.key_field != policy.settings.key_field:
-        policy.keys = None  # what waited is judged anew
+    if not settings.orders_as(policy.settings):
+        policy.keys = policy.choice = None  # what waited is judged anew
     policy.expiring = None
     if not settings.gives_back:
         policy.readers.clear()

@@ -25,9 +25,9 @@ LONGEST_ACK_WAIT_MS: Final = 2_592_000_000  # 30 days
 LONGEST_RATE_MS: Final = 2_592_000_000  # 30 days
 MOST_RATED: Final = 100_000
 MOST_IN_FLIGHT: Final = 1_000_000
+LONGEST_AGING_MS: Final = 2_592_000_000  # 30 days
 PAUSE: Final = b"PAUSE"
 RATE: Final = b"RATE"
-NO_LEAST: Final = -(2**63)
 _UNSET: Final = b"NONE"
 
 
@@ -49,7 +49,8 @@ STREAM_OPTIONS: Final = PolicyOptions(
 )
 GROUP_OPTIONS: Final = PolicyOptions({
     b"ACKWAIT": 1, b"BACKOFF": 2, b"JITTER": 1, b"MAXDELIVER": 1, DEAD_LETTER: 1, b"REAP": 1, b"KEY": 1,
-    PAUSE: 1, RATE: 2, b"INFLIGHT": 1, EXPIRE: 1, EXPIRE_AT: 1, b"ONDISCONNECT": 1,
+    PAUSE: 1, RATE: 2, b"INFLIGHT": 1, EXPIRE: 1, EXPIRE_AT: 1,
+    b"PARALLEL": 1, b"FAIR": 1, b"PRIORITY": 1, b"AGING": 1, b"LOOKAHEAD": 1, b"ONDISCONNECT": 1,
 })  # fmt: skip
 
 
@@ -106,9 +107,11 @@ class OptionReader:
 
     def bounded(self, least: int, most: int) -> int:
         """As `number`, within bounds."""
-        option = self._args[self._at - 1].upper()
-        number = self.number(NO_LEAST)
-        if number != NONE and not least <= number <= most:
+        option, word = self._args[self._at - 1].upper(), self.value()
+        if word.upper() == _UNSET:
+            return NONE
+        number = arguments.integer(word)
+        if not least <= number <= most:
             raise ReplyError(b"ERR %b must be between %d and %d" % (option, least, most))
         return number
 
@@ -146,6 +149,13 @@ class OptionReader:
         if word not in (b"RELEASE", _UNSET):
             raise ReplyError(b"ERR ONDISCONNECT must be RELEASE")
         return word == b"RELEASE"
+
+    def is_fair(self) -> bool:
+        """Whether YES is behind FAIR."""
+        word = self.value().upper()
+        if word not in (b"YES", b"NO", _UNSET):
+            raise ReplyError(b"ERR FAIR must be YES or NO")
+        return word == b"YES"
 
     def delays(self) -> tuple[int, int]:
         """The shortest and the longest delay behind BACKOFF; NONE for both if one word says that."""
@@ -207,6 +217,16 @@ def read_group_options(settings: GroupSettings, reader: OptionReader, now_ms: in
             settings.rate, settings.rate_ms = reader.rate()
         elif option == b"INFLIGHT":
             settings.in_flight = reader.bounded(1, MOST_IN_FLIGHT)
+        elif option == b"PARALLEL":
+            settings.parallel = reader.bounded(1, MOST_IN_FLIGHT)
+        elif option == b"FAIR":
+            settings.fair = reader.is_fair()
+        elif option == b"PRIORITY":
+            settings.priority_field = reader.name()
+        elif option == b"AGING":
+            settings.aging_ms = reader.bounded(1, LONGEST_AGING_MS)
+        elif option == b"LOOKAHEAD":
+            settings.look_ahead = reader.bounded(0, MOST_IN_FLIGHT)
         elif option == EXPIRE:
             settings.expire_ms = reader.number(1)
         elif option == EXPIRE_AT:
@@ -227,6 +247,16 @@ def refuse_group_settings(settings: GroupSettings) -> None:
         raise ReplyError(b"ERR JITTER needs BACKOFF")
     if settings.in_flight != NONE and settings.ack_wait_ms == NONE:
         raise ReplyError(b"ERR INFLIGHT needs ACKWAIT")
+    if settings.priority_field is not None and settings.ack_wait_ms == NONE:
+        raise ReplyError(b"ERR PRIORITY needs ACKWAIT")
+    if settings.parallel != NONE and settings.key_field is None:
+        raise ReplyError(b"ERR PARALLEL needs KEY")
+    if settings.fair and settings.key_field is None:
+        raise ReplyError(b"ERR FAIR needs KEY")
+    if settings.aging_ms != NONE and settings.priority_field is None:
+        raise ReplyError(b"ERR AGING needs PRIORITY")
+    if settings.look_ahead != NONE and settings.key_field is None and settings.priority_field is None:
+        raise ReplyError(b"ERR LOOKAHEAD needs KEY or PRIORITY")
 
 
 # -- keys -------------------------------------------------------------------------------------------------------------

@@ -3,7 +3,7 @@
 from typing import Final
 
 from penstock.engine.context import Context
-from penstock.engine.policies import forwarding, leases, limits, retention
+from penstock.engine.policies import forwarding, keys, leases, limits, retention
 from penstock.protocol import reply
 from penstock.storage.deadlines import NEVER
 from penstock.storage.policies.group_policy import FOREVER, GroupPolicy
@@ -55,7 +55,7 @@ def of_group(ctx: Context, stream: Stream, group: Group) -> list[tuple[bytes, by
         (b"reap", _number(ctx, settings.reap_ms)),
         (b"key", _text(ctx, settings.key_field)),
         (b"held", reply.integer(policy.held_count(ctx.now_ms))),
-        (b"waiting", reply.integer(0 if policy.keys is None else len(policy.keys.waiting))),
+        (b"waiting", reply.integer(_waiting(ctx, stream, group, policy))),
         (b"next", _number(ctx, NONE if next_ms == NEVER else next_ms)),
         (b"redelivered", reply.integer(policy.redelivered)),
         (b"dead-lettered", reply.integer(policy.dead_lettered)),
@@ -80,12 +80,23 @@ def _of_second_part(ctx: Context, group: Group, policy: GroupPolicy) -> list[tup
         (b"rated", reply.integer(policy.window.count)),
         (b"inflight", _number(ctx, settings.in_flight)),
         (b"owned", reply.integer(limits.owned_count(group))),
+        (b"parallel", _number(ctx, settings.parallel)),
+        (b"fair", reply.integer(settings.fair)),
+        (b"priority", _text(ctx, settings.priority_field)),
+        (b"aging", _number(ctx, settings.aging_ms)),
+        (b"lookahead", _number(ctx, settings.look_ahead)),
         (b"expire", _number(ctx, settings.expire_ms)),
         (b"expireat", _text(ctx, settings.expire_field)),
         (b"expired", reply.integer(policy.expired)),
         (b"ondisconnect", _text(ctx, b"release" if settings.gives_back else None)),
         (b"released", reply.integer(policy.released)),
     ]
+
+
+def _waiting(ctx: Context, stream: Stream, group: Group, policy: GroupPolicy) -> int:
+    """How many entries wait for their value, or to be chosen."""
+    leases.current_choice(stream, group, policy, ctx.now_ms)
+    return keys.waiting_count(policy, policy.keys)
 
 
 def counters(ctx: Context) -> dict[str, int]:

@@ -17,6 +17,11 @@ def value_of(field: bytes, entry: bytes) -> bytes | None:
     return None
 
 
+def key_value(settings: GroupSettings, entry: bytes) -> bytes | None:
+    """The value of KEY's field in an entry; None without KEY, or if there is none."""
+    return None if settings.key_field is None else value_of(settings.key_field, entry)
+
+
 def moment_in(field: bytes, entry_id: StreamId, entry: bytes) -> int | None:
     """The moment that a field says, in unix ms: a number, or `+ms` after the entry's own id; None if it is neither."""
     word = value_of(field, entry)

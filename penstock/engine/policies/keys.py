@@ -1,17 +1,19 @@
-"""KEY: of each value of a field, one entry at a time is handed out, in the order of the ids.
+"""KEY: of each value of a field, one entry at a time, or PARALLEL ones, are handed out, in the order of the ids.
 
-An entry is handed out only if no lower live id with the same value is pending in the group. `>` passes over the others:
-they become pending without an owner, with a delivery count of 0, and wait until their value is free.
+An entry is handed out only if fewer lower live ids with the same value are pending in the group. `>` passes over the
+others: they become pending without an owner, with a delivery count of 0, and wait until their value is free.
 """
 
 from typing import Final
 
 from penstock.engine.context import Context
 from penstock.engine.policies.entry_fields import value_of
-from penstock.storage.policies.group_policy import GroupPolicy
+from penstock.storage.policies.group_policy import GroupPolicy, GroupSettings
 from penstock.storage.policies.key_order import KeyOrder
+from penstock.storage.policies.stream_policies import NONE
 from penstock.storage.streams.ids import StreamId
 from penstock.storage.streams.pending.group import Group
+from penstock.storage.streams.pending.pending_block import RELEASED
 from penstock.storage.streams.stream import Stream
 
 MOST_WAITING: Final = 10_000  # then `>` goes no further
@@ -26,14 +28,31 @@ def order_of(stream: Stream, group: Group, policy: GroupPolicy) -> KeyOrder | No
     if field is None:
         return None
     if policy.keys is None:
-        policy.keys = KeyOrder()
+        policy.keys = KeyOrder(max(policy.settings.parallel, 1), policy.settings.chooses)
     order = policy.keys
     if len(order.values) < group.pel.count:
         for block, slot in group.pel.by_id.walk(0):
             entry_id = block.id_at(slot)
-            if entry_id not in order.values:
-                order.add(entry_id, value_of(field, block.segment.entry(slot)) if block.segment.is_live(slot) else None)
+            if entry_id in order.values:
+                continue
+            if not block.segment.is_live(slot):
+                order.values[entry_id] = None
+                continue
+            order.add(entry_id, value_of(field, block.segment.entry(slot)))
+            if order.counts and block.owners[slot] != RELEASED:
+                order.own(entry_id)
     return order
+
+
+def most_waiting(settings: GroupSettings) -> int:
+    """How many entries may be passed over (LOOKAHEAD)."""
+    return MOST_WAITING if settings.look_ahead == NONE else settings.look_ahead
+
+
+def waiting_count(policy: GroupPolicy, order: KeyOrder | None) -> int:
+    """How many entries were passed over and still wait. O(1)."""
+    waiting = 0 if policy.choice is None else len(policy.choice.waiting)
+    return waiting + (0 if order is None else len(order.waiting))
 
 
 def forget_deleted(stream: Stream, entry_ids: list[StreamId]) -> None:
@@ -48,6 +67,9 @@ def forget_deleted(stream: Stream, entry_ids: list[StreamId]) -> None:
 def settle(ctx: Context, key: bytes, stream: Stream, group: Group, policy: GroupPolicy, order: KeyOrder) -> None:
     """After a command: the next entry of each value that is free now is ready, and readers may get it."""
     _forget_trimmed(stream, group, order)
+    if order.is_full:
+        order.is_full = False
+        ctx.signal(key)
     if order.freed:
         ctx.signal(key)
         _make_ready(policy, order, sorted(order.freed), ctx.now_ms)
@@ -61,12 +83,12 @@ def settle_in_turn(ctx: Context, group: Group) -> None:
 
 
 def _make_ready(policy: GroupPolicy, order: KeyOrder, values: list[bytes], now_ms: int) -> None:
+    freed = order.freed
     order.freed = {}
     for value in values:
-        entry_id = order.first(value)
-        if entry_id is not None and entry_id in order.waiting:
-            order.waiting.discard(entry_id)
-            policy.release(entry_id, now_ms)
+        for entry_id in order.last_free(value, freed[value]):
+            if entry_id in order.waiting:
+                policy.release(entry_id, now_ms)
 
 
 def _forget_trimmed(stream: Stream, group: Group, order: KeyOrder) -> None:

@@ -11,9 +11,10 @@ from typing import Final
 from penstock.engine.aof import group_effects
 from penstock.engine.aof.group_effects import Released
 from penstock.engine.context import Context
-from penstock.engine.policies import dead_letters, expiry, keys, limits, policy_lines, policy_notes, targets
+from penstock.engine.policies import choosing, dead_letters, expiry, keys, limits, policy_lines, policy_notes, targets
 from penstock.engine.policies.tick_budget import TickBudget
 from penstock.storage.deadlines import NEVER
+from penstock.storage.policies.choice import Choice
 from penstock.storage.policies.group_policy import BEFORE_ALL, GroupPolicy
 from penstock.storage.policies.key_order import KeyOrder
 from penstock.storage.policies.stream_policies import NONE
@@ -23,7 +24,7 @@ from penstock.storage.streams.pending import claim_walk, lease_walk
 from penstock.storage.streams.pending.consumer import Consumer
 from penstock.storage.streams.pending.group import Group
 from penstock.storage.streams.pending.lease_walk import BY_ID
-from penstock.storage.streams.pending.pending_block import KEEP_COUNT, PendingSlot
+from penstock.storage.streams.pending.pending_block import KEEP_COUNT, PendingBlock, PendingSlot
 from penstock.storage.streams.stream import Stream
 
 GRACE_MS: Final = 5000  # after a start, no lease ends for so long: workers that want to acknowledge reconnect first
@@ -64,9 +65,19 @@ def ready_slots(
     yield from ended_slots(stream, group, policy, min_idle_ms, now_ms)
 
 
+def current_choice(stream: Stream, group: Group, policy: GroupPolicy, now_ms: int) -> Choice | None:
+    """What may be chosen, also of what was released without the policy's knowing; None without PRIORITY and FAIR."""
+    if not policy.settings.chooses:
+        return None
+    _note_unknown(stream, group, policy)
+    return choosing.current(stream, group, policy, now_ms)
+
+
 def released_slots(stream: Stream, group: Group, policy: GroupPolicy, now_ms: int) -> Iterator[PendingSlot]:
-    """`ready_slots`, as far as they were given back."""
+    """`ready_slots`, as far as they were given back. What was never delivered is left out where it is chosen."""
     order = _note_unknown(stream, group, policy)
+    if policy.settings.chooses:
+        choosing.current(stream, group, policy, now_ms)
     for ready_ms, _, entry_id in policy.order:
         if ready_ms > now_ms:
             break
@@ -130,12 +141,23 @@ def _note_unknown(stream: Stream, group: Group, policy: GroupPolicy) -> KeyOrder
             entry_id = block.id_at(slot)
             if policy.is_known(entry_id):
                 continue
-            if order is not None and not block.counts[slot] and not order.may_be_handed_out(entry_id):
+            is_new = not block.counts[slot] and not policy.settings.chooses
+            if order is not None and is_new and not order.may_be_handed_out(entry_id):
                 order.waiting.add(entry_id)
+                expiry.note_released(policy, block, slot)
             else:
-                policy.release(entry_id, 0)
-            expiry.note_released(policy, block, slot)
+                _note_released(policy, block, slot, 0, True)
     return order
+
+
+def _note_released(policy: GroupPolicy, block: PendingBlock, slot: int, ready_ms: int, is_ready: bool) -> None:
+    """An entry has no owner, and is ready from a moment on; or it may be chosen, as it was never delivered."""
+    choice = policy.choice
+    if choice is not None and is_ready and not block.counts[slot] and block.segment.is_live(slot):
+        choosing.add_waiting(policy, choice, block, slot)
+    else:
+        policy.release(block.id_at(slot), ready_ms)
+    expiry.note_released(policy, block, slot)
 
 
 def _grace_until_ms(ctx: Context, policy: GroupPolicy) -> int:
@@ -170,8 +192,7 @@ def hold(ctx: Context, key: bytes, group: Group, policy: GroupPolicy, released: 
         for offset, count in enumerate(counts):
             ready_ms = ctx.now_ms + backoff_ms(ctx, policy, count) if until_ms == NONE else max(until_ms, ctx.now_ms)
             entry_id = block.id_at(first + offset)
-            policy.release(entry_id, ready_ms)
-            expiry.note_released(policy, block, first + offset)
+            _note_released(policy, block, first + offset, ready_ms, ready_ms <= ctx.now_ms)
             if ready_ms <= ctx.now_ms:
                 continue
             first_ms = min(first_ms, ready_ms)

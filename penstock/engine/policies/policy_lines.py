@@ -145,6 +145,16 @@ def group_words(settings: GroupSettings) -> list[bytes]:
         words += (b"RATE", b"%d" % settings.rate, b"%d" % settings.rate_ms)
     if settings.in_flight != NONE:
         words += (b"INFLIGHT", b"%d" % settings.in_flight)
+    if settings.parallel != NONE:
+        words += (b"PARALLEL", b"%d" % settings.parallel)
+    if settings.fair:
+        words += (b"FAIR", b"YES")
+    if settings.priority_field is not None:
+        words += (b"PRIORITY", settings.priority_field)
+    if settings.aging_ms != NONE:
+        words += (b"AGING", b"%d" % settings.aging_ms)
+    if settings.look_ahead != NONE:
+        words += (b"LOOKAHEAD", b"%d" % settings.look_ahead)
     if settings.expire_ms != NONE:
         words += (EXPIRE, b"%d" % settings.expire_ms)
     if settings.expire_field is not None:

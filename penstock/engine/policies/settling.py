@@ -6,7 +6,17 @@ Handlers call these functions for streams that have policies. While the log is r
 
 from penstock.engine.aof.group_effects import Released
 from penstock.engine.context import Context
-from penstock.engine.policies import expiry, forwarding, keys, leases, limits, policy_lines, reaping, retention
+from penstock.engine.policies import (
+    choosing,
+    expiry,
+    forwarding,
+    keys,
+    leases,
+    limits,
+    policy_lines,
+    reaping,
+    retention,
+)
 from penstock.engine.policies.tick_budget import TickBudget
 from penstock.storage.deadlines import NEVER
 from penstock.storage.policies.group_policy import GroupPolicy
@@ -55,6 +65,9 @@ def settle(ctx: Context, key: bytes, stream: Stream, most_trimmed: int = retenti
             keys.settle(ctx, key, stream, group, policy, policy.keys)
         if policy.is_short or policy.is_stopped:
             limits.settle(ctx, key, group, policy)
+        if policy.choice is not None and policy.choice.has_shrunk:
+            policy.choice.has_shrunk = False
+            ctx.signal(key)
     if has_moved:
         retention.run(ctx, key, stream, policies, most_trimmed)
     forwarding.note_new(stream, policies)
@@ -205,8 +218,20 @@ def read_without_ack(ctx: Context, key: bytes, stream: Stream, runs: list[Segmen
 def deleted(ctx: Context, key: bytes, stream: Stream, entry_ids: list[StreamId]) -> None:
     """Entries were deleted by their ids."""
     if stream.policies is not None and leases.are_kept(ctx):
-        keys.forget_deleted(stream, entry_ids)
+        _forget_deleted(stream, entry_ids)
         settle(ctx, key, stream)
+
+
+def taken(stream: Stream, entry_ids: list[StreamId]) -> None:
+    """Some of these entries were deleted by a group that acknowledged them; other groups may have them pending."""
+    _forget_deleted(stream, [entry_id for entry_id in entry_ids if stream.find(entry_id) is None])
+
+
+def _forget_deleted(stream: Stream, entry_ids: list[StreamId]) -> None:
+    keys.forget_deleted(stream, entry_ids)
+    for group in stream.groups.values():
+        if group.policy is not None:
+            choosing.forget_deleted(group.policy, entry_ids)
 
 
 def swept(ctx: Context, key: bytes, stream: Stream) -> None:

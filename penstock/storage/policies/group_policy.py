@@ -4,6 +4,7 @@ from typing import Final
 
 from sortedcontainers import SortedList
 
+from penstock.storage.policies.choice import Choice
 from penstock.storage.policies.entry_moments import EntryMoments
 from penstock.storage.policies.key_order import KeyOrder
 from penstock.storage.policies.rate_window import RateWindow
@@ -25,21 +26,30 @@ class GroupSettings:
     in_flight: so many pending entries at most have an owner. gives_back: what a consumer holds goes back when the
     connection ends on which it was read as last. expire_ms: entries are worthless so long after their ids, or, where
     they have expire_field, from the moment on that it says.
+
+    parallel: so many entries of a value of key_field may be handed out at once. fair: of the values, the one with the
+    fewest entries with workers comes next. priority_field: first deliveries go by its level; aging_ms: what a level is
+    worth. look_ahead: so many entries may be passed over.
     """
 
     __slots__ = (
         "ack_wait_ms",
+        "aging_ms",
         "backoff_max_ms",
         "backoff_min_ms",
         "dead_letter",
         "expire_field",
         "expire_ms",
+        "fair",
         "gives_back",
         "in_flight",
         "jitter_percent",
         "key_field",
+        "look_ahead",
         "max_deliver",
+        "parallel",
         "paused_until_ms",
+        "priority_field",
         "rate",
         "rate_ms",
         "reap_ms",
@@ -61,6 +71,11 @@ class GroupSettings:
         self.gives_back = False
         self.expire_ms = NONE
         self.expire_field: bytes | None = None
+        self.parallel = NONE
+        self.fair = False
+        self.priority_field: bytes | None = None
+        self.aging_ms = NONE
+        self.look_ahead = NONE
 
     def copy(self) -> "GroupSettings":
         twin = GroupSettings()
@@ -73,7 +88,20 @@ class GroupSettings:
         twin.rate, twin.rate_ms = self.rate, self.rate_ms
         twin.gives_back = self.gives_back
         twin.expire_ms, twin.expire_field = self.expire_ms, self.expire_field
+        twin.parallel, twin.fair, twin.look_ahead = self.parallel, self.fair, self.look_ahead
+        twin.priority_field, twin.aging_ms = self.priority_field, self.aging_ms
         return twin
+
+    @property
+    def chooses(self) -> bool:
+        """Whether first deliveries are chosen, not handed out in the order of their ids."""
+        return self.fair or self.priority_field is not None
+
+    def orders_as(self, other: "GroupSettings") -> bool:
+        """Whether first deliveries have the same order as with other settings."""
+        return (self.key_field, self.parallel, self.fair, self.priority_field, self.aging_ms, self.look_ahead) == (
+            other.key_field, other.parallel, other.fair, other.priority_field, other.aging_ms, other.look_ahead
+        )  # fmt: skip
 
     @property
     def expires(self) -> bool:
@@ -87,8 +115,10 @@ class GroupSettings:
 
     @property
     def shows_more(self) -> bool:
-        """Whether something is set of which XINFO has fields only then: limits, ONDISCONNECT, EXPIRE."""
-        return self.has_limits or self.gives_back or self.expires
+        """Whether something is set of which XINFO has fields only then."""
+        if self.has_limits or self.gives_back or self.expires or self.chooses:
+            return True
+        return max(self.parallel, self.look_ahead) != NONE
 
     @property
     def is_set(self) -> bool:
@@ -109,7 +139,8 @@ class GroupPolicy:
     is_behind: more leases have ended than a tick looked at.
 
     keys: with KEY, what is pending by its value; its waiting entries are released, and not in `ready`. None until it is
-    first needed.
+    first needed. choice: where first deliveries are chosen, what may be chosen; its waiting entries are not in `ready`
+    either. None likewise.
 
     window: what RATE counts. is_short, is_stopped: since readers were last told to try again, a read
     lacked room under INFLIGHT, or was stopped by PAUSE or RATE.
@@ -126,6 +157,7 @@ class GroupPolicy:
 
     __slots__ = (
         "blocked",
+        "choice",
         "dead_lettered",
         "examined_holds_ms",
         "examined_id",
@@ -157,6 +189,7 @@ class GroupPolicy:
         self.order: SortedList[tuple[int, int, StreamId]] = SortedList()
         self.serial = 0
         self.keys: KeyOrder | None = None
+        self.choice: Choice | None = None
         self.examined_ms = BEFORE_ALL
         self.examined_id: StreamId = 0
         self.last_examined: StreamId = 0
@@ -174,7 +207,7 @@ class GroupPolicy:
 
     def release(self, entry_id: StreamId, ready_ms: int) -> None:
         """An entry was released, and is ready from a moment on. O(log n)."""
-        self._drop_moment(entry_id)
+        self.drop_moment(entry_id)
         self.serial += 1
         self.ready[entry_id] = (ready_ms, self.serial)
         self.order.add((ready_ms, self.serial, entry_id))
@@ -183,9 +216,11 @@ class GroupPolicy:
         """An entry is not released any more. O(log n)."""
         if self.expiring is not None:
             self.expiring.drop(entry_id)
-        self._drop_moment(entry_id)
+        if self.choice is not None:
+            self.choice.drop_waiting(entry_id)
+        self.drop_moment(entry_id)
 
-    def _drop_moment(self, entry_id: StreamId) -> None:
+    def drop_moment(self, entry_id: StreamId) -> None:
         """An entry is not ready, and does not wait."""
         if self.keys is not None:
             self.keys.waiting.discard(entry_id)
@@ -195,10 +230,24 @@ class GroupPolicy:
 
     def leave_run(self, block: PendingBlock, start: int, stop: int) -> None:
         """As `leave` for the released ones of the slots [start, stop)."""
-        if self.known_count:
+        if self.known_count or (self.expiring is not None and self.expiring.times):
             for slot in range(start, stop):
                 if block.owners[slot] == RELEASED:
                     self.leave(block.id_at(slot))
+
+    def give_run(self, block: PendingBlock, start: int, stop: int) -> None:
+        """The slots [start, stop), which still have their owners, get another one. Costs as `leave`."""
+        self.leave_run(block, start, stop)
+        if self.keys is not None and self.keys.counts:
+            for slot in range(start, stop):
+                self.keys.own(block.id_at(slot))
+
+    def release_run(self, block: PendingBlock, start: int, stop: int) -> None:
+        """The slots [start, stop), which still have their owners, lose them. Costs as `leave`."""
+        self.leave_run(block, start, stop)
+        if self.keys is not None and self.keys.counts:
+            for slot in range(start, stop):
+                self.keys.lose(block.id_at(slot))
 
     def forget_run(self, block: PendingBlock, start: int, stop: int) -> None:
         """The slots [start, stop), which still have their owners, will not be pending any more. Costs as `leave`."""
@@ -208,13 +257,16 @@ class GroupPolicy:
                 self.keys.drop(block.id_at(slot))
 
     def is_known(self, entry_id: StreamId) -> bool:
-        """Whether a released entry has a moment, or waits for its value. O(1)."""
-        return entry_id in self.ready or (self.keys is not None and entry_id in self.keys.waiting)
+        """Whether a released entry has a moment, waits for its value, or may be chosen. O(1)."""
+        if entry_id in self.ready or (self.keys is not None and entry_id in self.keys.waiting):
+            return True
+        return self.choice is not None and entry_id in self.choice.waiting
 
     @property
     def known_count(self) -> int:
         """How many released entries are known. O(1)."""
-        return len(self.ready) + (0 if self.keys is None else len(self.keys.waiting))
+        known = len(self.ready) + (0 if self.keys is None else len(self.keys.waiting))
+        return known + (0 if self.choice is None else len(self.choice.waiting))
 
     def held(self, now_ms: int) -> list[tuple[int, int, StreamId]]:
         """The cells of held entries, by moment. O(log n + held)."""
@@ -245,6 +297,7 @@ class GroupPolicy:
     def memory_usage(self) -> int:
         """An estimate in bytes. O(1)."""
         keys = 0 if self.keys is None else self.keys.memory_usage()
+        keys += 0 if self.choice is None else self.choice.memory_usage()
         expiring = 0 if self.expiring is None else len(self.expiring.times)
         return 1000 + 350 * len(self.ready) + 100 * len(self.window.pairs) + 250 * expiring + keys
 
@@ -258,3 +311,6 @@ class GroupPolicy:
         if self.keys is not None:
             self.keys.check()
             assert not self.keys.waiting & self.ready.keys()
+        if self.choice is not None:
+            self.choice.check()
+            assert not self.choice.waiting & self.ready.keys()

@@ -27,7 +27,7 @@ def _go_together(ctx: Context, key: bytes, stream: Stream, group: Group, wanted:
     if policies is None:
         return True
     policy = group.policy
-    if policy is not None and (policy.keys is not None or policy.is_short) and ctx.is_awaited(key):
+    if policy is not None and (policy.keys or policy.choice or policy.is_short) and ctx.is_awaited(key):
         return False
     limit = policies.settings.max_length
     if limit <= 0 or stream.length <= limit or not retention.is_acked(policies):

@@ -7,7 +7,7 @@ Tests: transcripts peek; law policies/test_peek.
 
 from typing import Final
 
-from penstock.commands.policies import keyed_read, leased_read
+from penstock.commands.policies import chosen_read, keyed_read, leased_read
 from penstock.commands.streams.reading.group_delivery import new_runs, target_of
 from penstock.commands.streams.reading.read_arguments import UNLIMITED, ReadArguments
 from penstock.commands.streams.reading.xrange import entries_of
@@ -52,7 +52,10 @@ def penstock_peek(ctx: Context, args: list[bytes]) -> bytes:
         shown, has_room = again.shown, again.room
     most = budget.max_count(min(count - len(shown), has_room))
     order = keys.order_of(target.stream, target.group, policy)
-    if order is not None or policy.settings.expires:
+    choice = leases.current_choice(target.stream, target.group, policy, ctx.now_ms)
+    if choice is not None:
+        runs = chosen_read.choose(target, policy, choice.copy(), most, budget, ctx.now_ms)
+    elif order is not None or policy.settings.expires:
         runs = keyed_read.next_entries(target, policy, order, False, most, budget, ctx.now_ms, True).taken
     else:
         runs = new_runs(target, most, budget)

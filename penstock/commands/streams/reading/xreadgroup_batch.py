@@ -51,7 +51,7 @@ def read_batch(ctx: Context, batch: RequestBatch, replies: list[bytes]) -> int:
     policy = target.group.policy
     if policy is None:
         entries = _read_new(ctx, target, consumer, options, most)
-    elif leases.is_leased(ctx, target.group) and not policy.settings.has_limits and not policy.settings.expires:
+    elif leases.is_leased(ctx, target.group) and _may_be_read_together(policy):
         entries = _read_leased(ctx, target, policy, consumer, options, most)
         if entries and policy.settings.gives_back:
             giving_back.note_reader(ctx, target.key, target.group.name, policy, consumer.name)
@@ -62,6 +62,12 @@ def read_batch(ctx: Context, batch: RequestBatch, replies: list[bytes]) -> int:
         consumer.seen_ms = ctx.now_ms
         replies.extend([streams_reply([(target.key, share)], ctx.resp3) for share in entries])
     return len(entries)
+
+
+def _may_be_read_together(policy: GroupPolicy) -> bool:
+    """Whether several reads get what they get one by one: nothing is counted, set aside or chosen."""
+    settings = policy.settings
+    return not settings.has_limits and not settings.expires and not settings.chooses
 
 
 def _read_new(ctx: Context, target: ReadTarget, consumer: Consumer, options: ReadArguments, most: int) -> list[bytes]:

@@ -180,7 +180,7 @@ class PendingList:
         """
         block, slot = pending_slot
         if self.policy is not None:
-            self.policy.leave_run(block, slot, slot + 1)
+            self.policy.give_run(block, slot, slot + 1)
         self.order.leave(block, slot)
         former = block.owners[slot]
         if former != consumer.number:
@@ -209,7 +209,7 @@ class PendingList:
                 self.give((block, start), consumer, time_ms, block.next_count(start, count_change))
                 continue
             if self.policy is not None:
-                self.policy.leave_run(block, start, stop)
+                self.policy.give_run(block, start, stop)
             self.order.leave_run(block, start, stop)
             self._hand_over(block, start, stop, consumer, time_ms, count_change)
             self.order.queue_run(block, start, stop, time_ms)
@@ -244,7 +244,7 @@ class PendingList:
         """
         block, start, stop = run
         if self.policy is not None:
-            self.policy.leave_run(block, start, stop)
+            self.policy.release_run(block, start, stop)
         self.order.leave_run(block, start, stop)
         self._lose(block, block.change_owners(start, stop, RELEASED))
         block.times[start:stop] = array(WIDE, bytes(8 * (stop - start)))

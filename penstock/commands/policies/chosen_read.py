@@ -1,0 +1,137 @@
+"""XREADGROUP `>` in a group with PRIORITY or FAIR: first deliveries in the order that choosing.py says.
+
+What is chosen may be new or wait already; new entries in front of a chosen new one wait from then on.
+"""
+
+from penstock.commands.streams.reading.group_delivery import ReadTarget
+from penstock.commands.streams.reading.xread import Budget
+from penstock.engine.aof import group_effects
+from penstock.engine.aof.group_effects import Released
+from penstock.engine.context import Context
+from penstock.engine.policies import choosing, dead_letters, entry_fields, expiry, keys, retention, settling
+from penstock.storage.policies.choice import Choice
+from penstock.storage.policies.group_policy import GroupPolicy
+from penstock.storage.streams import ids
+from penstock.storage.streams.ids import StreamId
+from penstock.storage.streams.pending.consumer import Consumer
+from penstock.storage.streams.pending.pending_block import PendingSlot, in_runs
+from penstock.storage.streams.segment import SegmentRun
+
+
+def read_first(
+    ctx: Context, target: ReadTarget, policy: GroupPolicy, consumer: Consumer, max_count: int, budget: Budget
+) -> list[bytes]:
+    """Hand out the best candidates, one after the other: the entries' bytes."""
+    if max_count <= 0:
+        return []
+    choice = choosing.current(target.stream, target.group, policy, ctx.now_ms)
+    chosen = choose(target, policy, choice, max_count, budget, ctx.now_ms)
+    if not chosen:
+        return []
+    shown = [segment.entry(slot) for segment, slot, _ in chosen]
+    _hand_out(ctx, target, policy, choice, consumer, chosen)
+    return shown
+
+
+def choose(
+    target: ReadTarget, policy: GroupPolicy, choice: Choice, max_count: int, budget: Budget, now_ms: int
+) -> list[SegmentRun]:
+    """The best candidates in the order in which they are handed out, as runs of one. Changes the choice only."""
+    stream, group = target.stream, target.group
+    order = keys.order_of(stream, group, policy)
+    chosen: list[SegmentRun] = []
+    position = group.last_id
+    while len(chosen) < max_count:
+        entry_id = choosing.next_candidate(stream, choice, order)
+        found = None if entry_id is None else stream.find(entry_id)
+        if entry_id is None or found is None or not budget.take(found[0].entry(found[1])):
+            break
+        choice.pick(entry_id, group.pel.by_id.find(entry_id) is not None)
+        chosen.append((found[0], found[1], found[1] + 1))
+        position = max(position, entry_id)
+        choosing.reach(stream, policy, choice, position, now_ms)
+    return chosen
+
+
+def _hand_out(
+    ctx: Context,
+    target: ReadTarget,
+    policy: GroupPolicy,
+    choice: Choice,
+    consumer: Consumer,
+    chosen: list[SegmentRun],
+) -> None:
+    stream, group = target.stream, target.group
+    chosen_ids = [segment.id_at(slot) for segment, slot, _ in chosen]
+    passed = stream.runs(group.last_id + 1, max(chosen_ids), stream.length)
+    aside = _pass_over(ctx, target, policy, choice, passed, set(chosen_ids))
+    taken = [_give(target, policy, consumer, run, ctx.now_ms) for run in chosen]
+    choice.end_read()
+    group_effects.log_held(ctx, target.key, group, in_runs(taken))
+    if passed:
+        stream.advance_group(group, passed)
+        choice.position = group.last_id
+        group_effects.log_position(ctx, target.key, stream, group)
+    if aside and stream.policies is not None:
+        retention.note_done(stream, stream.policies, aside)
+    ctx.dirty += len(chosen)
+    consumer.active_ms = ctx.now_ms
+    settling.delivered(ctx, target.key, stream, group, ctx.now_ms)
+
+
+def _give(target: ReadTarget, policy: GroupPolicy, consumer: Consumer, run: SegmentRun, now_ms: int) -> PendingSlot:
+    """Make a consumer the owner of an entry that was never delivered."""
+    stream, group = target.stream, target.group
+    segment, slot, _ = run
+    entry_id = segment.id_at(slot)
+    pending = group.pel.by_id.find(entry_id)
+    order = keys.order_of(stream, group, policy)
+    if pending is None and order is not None:
+        order.add(entry_id, entry_fields.key_value(policy.settings, segment.entry(slot)))
+    if pending is not None and entry_id <= group.last_id:
+        group.pel.give(pending, consumer, now_ms, pending[0].counts[pending[1]] + 1)
+    else:
+        group.pel.deliver([run], consumer, now_ms)
+    if order is not None:
+        order.own(entry_id)
+    pending = group.pel.by_id.find(entry_id)
+    assert pending is not None, "it was delivered"
+    return pending
+
+
+def _pass_over(
+    ctx: Context,
+    target: ReadTarget,
+    policy: GroupPolicy,
+    choice: Choice,
+    passed: list[SegmentRun],
+    chosen_ids: set[StreamId],
+) -> list[StreamId]:
+    """Of new entries, those that were not chosen wait, and those that have expired go aside: the ids of the latter."""
+    stream, group = target.stream, target.group
+    order = keys.order_of(stream, group, policy)
+    released: list[Released] = []
+    aside: list[StreamId] = []
+    for segment, start, stop in passed:
+        for slot in range(start, stop):
+            entry_id, entry = segment.id_at(slot), segment.entry(slot)
+            if entry_id in chosen_ids or group.pel.by_id.find(entry_id) is not None:
+                continue
+            is_over = entry_fields.expires_ms(policy.settings, entry_id, entry) <= ctx.now_ms
+            if is_over:
+                added = [target.key, group.name, ids.text(entry_id), b"0", b"", dead_letters.EXPIRED]
+                if dead_letters.put_aside(ctx, group, policy, entry, added):
+                    aside.append(entry_id)
+                    continue
+            block, at, _ = group.pel.force_released(segment, slot, 0)
+            released.append((block, at, block.counts[at : at + 1]))
+            if order is not None:
+                order.add(entry_id, entry_fields.key_value(policy.settings, entry))
+            if is_over:
+                policy.release(entry_id, 0)  # a tick moves it, when the dead letters can take it
+            else:
+                choosing.add_waiting(policy, choice, block, at)
+            expiry.note_released(policy, block, at)
+    if released:
+        group_effects.log_released(ctx, target.key, group, released)
+    return aside

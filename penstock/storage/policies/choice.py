@@ -1,0 +1,227 @@
+"""Which entry of a group is handed out next as a first delivery (PRIORITY, FAIR): an index of the candidates."""
+
+from typing import Final, TypeAlias
+
+from sortedcontainers import SortedList
+
+from penstock.storage.policies.entry_moments import EntryMoments
+from penstock.storage.policies.key_order import KeyOrder
+from penstock.storage.streams.ids import StreamId
+
+Cell: TypeAlias = tuple[int, int]  # what is sorted: a rank and an id, or how many are with workers and a turn
+NOT_KNOWN: Final = -1  # in place of an id
+
+
+class Choice:
+    """Entries that were never delivered and may be chosen, by the value of KEY; all have the value None without it.
+
+    Invariants: `ranks` has a rank and the value of the entries of `waiting` (pending, no owner, count 0, not held) and
+    of `seen` (new ones that were looked at, ascending); of two ranks the lower one is first. `queues` has them by
+    value: those of a value by id, those without one by rank and id. A value competes with its first entry, and if not
+    too many of it are pending below that. The values that compete have a cell in `order`, except `newcomers`, which
+    have no turn yet; `touched` are to be looked at again.
+
+    seen_to: new entries up to here were looked at. position: the group's last-delivered id then. drained_ms: what was
+    held up to then is here. deleted_below: trimmed waiting entries below this id were looked at. expiring: when entries
+    of `seen` expire. has_shrunk: an entry left without being handed out, so others may be candidates.
+
+    turns (FAIR): the lower one was longer ago. checks: values that may have lost the right to a turn. picked,
+    picked_new: how many of a value this read has chosen, and of those how many were not pending, which the group does
+    not know yet.
+
+    A change costs O(log n).
+    """
+
+    __slots__ = (
+        "_cells", "_is_fair", "_order", "_turn", "_values", "checks", "deleted_below", "drained_ms", "expiring",
+        "has_shrunk", "newcomers", "picked", "picked_new", "position", "queues", "ranks", "seen", "seen_to", "touched",
+        "turns", "waiting",
+    )  # fmt: skip
+
+    def __init__(self, is_fair: bool) -> None:
+        self._is_fair = is_fair
+        self.ranks: dict[StreamId, tuple[int, bytes | None]] = {}
+        self.waiting: set[StreamId] = set()
+        self.seen: SortedList[StreamId] = SortedList()
+        self.seen_to: StreamId = 0
+        self.position: StreamId = 0
+        self.drained_ms = NOT_KNOWN
+        self.deleted_below: StreamId = 0
+        self.expiring = EntryMoments()
+        self.has_shrunk = False
+        self.queues: dict[bytes | None, SortedList[Cell]] = {}
+        self._order: SortedList[Cell] = SortedList()
+        self._cells: dict[bytes | None, Cell] = {}
+        self._values: dict[Cell, bytes | None] = {}
+        self.touched: dict[bytes | None, None] = {}
+        self.turns: dict[bytes | None, int] = {}
+        self._turn = 0
+        self.newcomers: dict[bytes | None, StreamId] = {}
+        self.checks: dict[bytes | None, None] = {}
+        self.picked: dict[bytes | None, int] = {}
+        self.picked_new: dict[bytes | None, int] = {}
+
+    # -- entries come and go ----------------------------------------------------------------------------------------
+
+    def add_waiting(self, entry_id: StreamId, rank: int, value: bytes | None) -> None:
+        """An entry is pending without an owner, and was never delivered."""
+        self._remove(entry_id)
+        self.waiting.add(entry_id)
+        self._add(entry_id, rank, value)
+
+    def add_seen(self, entry_id: StreamId, rank: int, value: bytes | None, expires_ms: int) -> None:
+        """A new entry is within reach; it is not among the waiting ones."""
+        self.seen.add(entry_id)
+        self.expiring.set(entry_id, expires_ms)
+        self._add(entry_id, rank, value)
+
+    def drop(self, entry_id: StreamId) -> None:
+        """An entry may not be chosen any more: it is gone, a consumer has it, or it is out of reach."""
+        if self._remove(entry_id):
+            self.has_shrunk = True
+
+    def drop_waiting(self, entry_id: StreamId) -> None:
+        """As `drop`, if it waits: it is pending no more, or has an owner."""
+        if entry_id in self.waiting:
+            self.drop(entry_id)
+
+    def _add(self, entry_id: StreamId, rank: int, value: bytes | None) -> None:
+        self.ranks[entry_id] = (rank, value)
+        queue = self.queues.get(value)
+        if queue is None:
+            queue = self.queues[value] = SortedList()
+        queue.add((rank if value is None else 0, entry_id))
+        self.touched[value] = None
+
+    def _remove(self, entry_id: StreamId) -> bool:
+        found = self.ranks.pop(entry_id, None)
+        if found is None:
+            return False
+        rank, value = found
+        if entry_id in self.waiting:
+            self.waiting.discard(entry_id)
+        else:
+            self.seen.remove(entry_id)
+            self.expiring.drop(entry_id)
+        queue = self.queues[value]
+        queue.remove((rank if value is None else 0, entry_id))
+        if not queue:
+            del self.queues[value]
+        self.touched[value] = None
+        return True
+
+    # -- choosing ---------------------------------------------------------------------------------------------------
+
+    def best(self, order: KeyOrder | None) -> StreamId | None:
+        """The entry to hand out next; None if there is no candidate. It is to be handed out then: turns are given."""
+        self.note_changes(order)
+        for value in self.touched:
+            self._place(value, order)
+        self.touched.clear()
+        if not self._order and not self.newcomers:
+            return None
+        if self._is_fair:
+            self._give_turns(order)
+        queue = self.queues[self._values[self._order[0]]]
+        return queue[0][1]
+
+    def note_changes(self, order: KeyOrder | None) -> None:
+        """Look at the values again of which something became pending, or is pending no more. O(values)."""
+        if order is not None:
+            self.touched.update(order.touched)
+            order.touched.clear()
+
+    def pick(self, entry_id: StreamId, is_pending: bool) -> None:
+        """The best entry is handed out."""
+        _, value = self.ranks[entry_id]
+        self._remove(entry_id)
+        self.picked[value] = self.picked.get(value, 0) + 1
+        if not is_pending:
+            self.picked_new[value] = self.picked_new.get(value, 0) + 1
+        self._turn += 1
+        if value in self.turns:
+            self.turns[value] = self._turn
+
+    def end_read(self) -> None:
+        """What was picked is pending, and has an owner: the group knows."""
+        self.touched.update(dict.fromkeys(self.picked))
+        self.picked, self.picked_new = {}, {}
+
+    def _place(self, value: bytes | None, order: KeyOrder | None) -> None:
+        """Let a value compete, if it may, with the right cell."""
+        former = self._cells.pop(value, None)
+        if former is not None:
+            self._order.remove(former)
+            del self._values[former]
+        self.newcomers.pop(value, None)
+        if self._is_fair:
+            self.checks[value] = None
+        queue = self.queues.get(value)
+        if queue is None:
+            return
+        first = queue[0][1]
+        if value is not None and order is not None:
+            below = order.below(value, first) + self.picked_new.get(value, 0)
+            if below >= order.parallel:
+                return
+        if not self._is_fair:
+            self._compete(value, (self.ranks[first][0], first))
+        elif value in self.turns:
+            self._compete(value, (self._owned(value, order), self.turns[value]))
+        else:
+            self.newcomers[value] = first
+
+    def _compete(self, value: bytes | None, cell: Cell) -> None:
+        self._cells[value] = cell
+        self._values[cell] = value
+        self._order.add(cell)
+
+    def _owned(self, value: bytes | None, order: KeyOrder | None) -> int:
+        """How many entries of a value are with workers, those of this read included."""
+        return (0 if order is None else order.owned.get(value, 0)) + self.picked.get(value, 0)
+
+    def _give_turns(self, order: KeyOrder | None) -> None:
+        """Values with nothing pending and no candidate lose their turns; values with a candidate get one, the last."""
+        for value in self.checks:
+            has_some = value in self._cells or value in self.picked or (order is not None and order.has_live(value))
+            if not has_some:
+                self.turns.pop(value, None)
+        self.checks.clear()
+        for _, value in sorted([(first, value) for value, first in self.newcomers.items()]):
+            self._turn += 1
+            self.turns[value] = self._turn
+            self._compete(value, (self._owned(value, order), self._turn))
+        self.newcomers.clear()
+
+    # -- the whole --------------------------------------------------------------------------------------------------
+
+    def copy(self) -> "Choice":
+        """A copy that shares nothing, to try what would be chosen. O(n log n)."""
+        twin = Choice(self._is_fair)
+        twin.seen_to, twin.position, twin.drained_ms = self.seen_to, self.position, self.drained_ms
+        for entry_id in self.waiting:
+            twin.add_waiting(entry_id, *self.ranks[entry_id])
+        for entry_id in self.seen:
+            rank, value = self.ranks[entry_id]
+            twin.seen.add(entry_id)
+            twin._add(entry_id, rank, value)
+        twin.turns, twin._turn = dict(self.turns), self._turn
+        twin.checks, twin.touched = dict(self.checks), dict.fromkeys([*self.queues, *self.turns, *self.touched])
+        return twin
+
+    def memory_usage(self) -> int:
+        """An estimate in bytes. O(1)."""
+        return 1000 + 400 * len(self.ranks) + 400 * len(self._cells) + 150 * len(self.turns)
+
+    def check(self) -> None:
+        """Assert the invariants."""
+        assert self.ranks.keys() == self.waiting | set(self.seen)
+        assert not self.waiting & set(self.seen)
+        cells = {(value, rank if value is None else 0, entry_id) for entry_id, (rank, value) in self.ranks.items()}
+        assert cells == {(value, *cell) for value, queue in self.queues.items() for cell in queue}
+        assert all(self.queues.values())
+        assert sorted(self._cells.values()) == list(self._order)
+        assert {cell: value for value, cell in self._cells.items()} == self._values
+        assert self.expiring.times.keys() <= set(self.seen)
+        self.expiring.check()
+        assert not self.picked
