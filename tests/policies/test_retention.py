@@ -182,7 +182,8 @@ def test_what_the_first_group_passes_over_stays(dialogue: PolicyDialogue) -> Non
     dialogue("XADD s 3-0 f v", "XREADGROUP GROUP g c STREAMS s >", "XACK s g 3-0")
 
     assert ids_of(dialogue) == ["1-0", "2-0"]
-    assert dialogue.since()[-1] == "XACK s g 3-0 ; XDEL s 3-0 ; XSETID s 3-0 MAXDELETEDID 0-0"
+    assert dialogue.since()[-1] == "XACK s g 3-0 ; XDEL s 3-0 ; XSETID s 3-0 MAXDELETEDID 0-1"
+    assert dialogue("XINFO GROUPS s")[0][11] == 0
     dialogue.reloaded()
     engine = dialogue.rewritten()
     policies = engine.keyspace.databases[0].values[b"s"].policies  # type: ignore[union-attr]  # it is a stream

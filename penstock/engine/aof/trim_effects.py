@@ -1,5 +1,7 @@
 """The log's lines for trims: exact, so that a replay, here or on a Redis, removes the same entries and references."""
 
+from typing import Final
+
 from penstock.engine.aof import group_effects
 from penstock.engine.context import Context
 from penstock.storage.streams import ids
@@ -8,13 +10,16 @@ from penstock.storage.streams.ids import StreamId
 from penstock.storage.streams.stream import Stream
 from penstock.storage.streams.trim import DELETE_REFERENCES, Trim
 
+LOWEST: Final[StreamId] = 1  # 0-1
+
 
 def log_acked_trim(ctx: Context, key: bytes, stream: Stream, removed_ids: list[StreamId], takes_all: bool) -> None:
     """Log a trim that kept what groups need, in a form that does not depend on node boundaries.
 
     takes_all: all unneeded entries up to the last removed one went; then the logged trim removes just these. Otherwise,
     and for an older Redis, if an entry in between stayed, XDEL is logged, then XSETID with the max-deleted id, which a
-    trim does not change. (Redis refuses 0-0 there.)
+    trim does not change. XSETID cannot say 0-0: Redis 8.6.3 takes that as not given, keeps what XDEL set, and shows no
+    lag. It becomes 0-1 first, in the stream as in the log.
     """
     if not removed_ids:
         return
@@ -24,6 +29,7 @@ def log_acked_trim(ctx: Context, key: bytes, stream: Stream, removed_ids: list[S
         return
     for at in range(0, len(removed_ids), group_effects.MOST_IDS):
         ctx.log(b"XDEL", key, *map(ids.text, removed_ids[at : at + group_effects.MOST_IDS]))
+    stream.max_deleted_id = max(stream.max_deleted_id, LOWEST)
     ctx.log(b"XSETID", key, ids.text(stream.last_id), b"MAXDELETEDID", ids.text(stream.max_deleted_id))
 
 
