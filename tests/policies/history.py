@@ -149,6 +149,7 @@ class History:
         for piece in range(self.pieces):
             self.ask(f"PENSTOCK.CLOCK ADVANCE {whole // self.pieces + (whole % self.pieces if not piece else 0)}")
         self.check_nothing_is_kept_in_vain()
+        self.check_no_deleted_entry_stays_pending()
 
     def _block(self, one: int, two: int) -> None:
         reader = self.readers[two % 3]
@@ -176,6 +177,7 @@ class History:
         if two % 3 == 0:
             self.kept.clear()
         self.ask(f"XDEL s {self.entry(one)}" if two % 3 else f"XTRIM s MAXLEN {3 + one % 4}")
+        self.check_no_deleted_entry_stays_pending()
 
     def _delete_consumer(self, one: int, two: int) -> None:
         consumer, group = CONSUMERS[two % 3], "gh"[one % 2]
@@ -336,6 +338,19 @@ class History:
             assert not unneeded or stream.length <= limit
         if age_ms >= 0:
             assert not [entry_id for entry_id in unneeded if now_ms - (entry_id >> 64) >= age_ms]
+
+    def check_no_deleted_entry_stays_pending(self) -> None:
+        """No deleted entry stays pending once its lease has ended, but within the time that a start gives."""
+        stream = self.stream
+        now_ms = self.engine.clock.now_us() // 1000
+        if stream is None or now_ms < self.engine.conditions.loaded_ms + 5000:
+            return
+        there = {entry[0] for entry in self.client("XRANGE s - +")}
+        for name, group in stream.groups.items():
+            ack_wait_ms = -1 if group.policy is None else group.policy.settings.ack_wait_ms
+            for entry_id, owner, idle_ms, _ in self.client(f"XPENDING s {name.decode()} - + 1000"):
+                has_ended = owner and 0 <= ack_wait_ms <= idle_ms
+                assert entry_id in there or not has_ended, f"{entry_id} is deleted, and pending in {name!r}"
 
     def check_cuts(self, every: int) -> None:
         """A log that is cut, at every so many bytes, loads to what its last whole unit led to."""

@@ -38,13 +38,13 @@ def note_new(stream: Stream, policies: StreamPolicies) -> None:
         policies.scheduled_to = stream.last_id
 
 
-def run(ctx: Context, key: bytes, stream: Stream, policies: StreamPolicies, budget: TickBudget) -> None:
-    """Move what is due, as many entries as the tick's budget has."""
+def run(ctx: Context, key: bytes, stream: Stream, policies: StreamPolicies, budget: TickBudget) -> list[StreamId]:
+    """Move what is due, as many entries as the tick's budget has; returns which were deleted here."""
     target = policies.settings.forward
+    moved: list[StreamId] = []
     if target is None:
-        return
+        return moved
     note_new(stream, policies)
-    moved: list[bytes] = []
     while policies.scheduled and policies.scheduled[0][0] <= ctx.now_ms and not budget.is_over():
         entry_id = policies.scheduled[0][1]
         entry = stream.entry(entry_id)
@@ -56,16 +56,17 @@ def run(ctx: Context, key: bytes, stream: Stream, policies: StreamPolicies, budg
                 break
             targets.append(ctx, target, dead_letters.without_added(entries.fields_of(entry)))
             stream.delete(entry_id)
-            moved.append(ids.text(entry_id))
+            moved.append(entry_id)
             budget.moves -= 1
         del policies.scheduled[0]
     if moved:
-        ctx.log(b"XDEL", key, *moved)
+        ctx.log(b"XDEL", key, *map(ids.text, moved))
         ctx.dirty += len(moved)
         ctx.touch(key)
         ctx.event("t", b"xdel", key)
         policies.forwarded += len(moved)
         ctx.policies.forwarded += len(moved)
+    return moved
 
 
 def next_ms(stream: Stream, policies: StreamPolicies) -> int:

@@ -24,7 +24,7 @@ from penstock.storage.streams.pending import claim_walk, lease_walk
 from penstock.storage.streams.pending.consumer import Consumer
 from penstock.storage.streams.pending.group import Group
 from penstock.storage.streams.pending.lease_walk import BY_ID
-from penstock.storage.streams.pending.pending_block import KEEP_COUNT, PendingBlock, PendingSlot
+from penstock.storage.streams.pending.pending_block import KEEP_COUNT, RELEASED, PendingBlock, PendingSlot
 from penstock.storage.streams.stream import Stream
 
 GRACE_MS: Final = 5000  # after a start, no lease ends for so long: workers that want to acknowledge reconnect first
@@ -332,6 +332,32 @@ def drop_deleted(ctx: Context, key: bytes, group: Group, slots: list[PendingSlot
         ctx.log(b"XACK", key, group.name, block.id_text(slot))
         group.pel.forget(block, slot)
         ctx.dirty += 1
+
+
+def drop_ended(ctx: Context, key: bytes, group: Group, policy: GroupPolicy, slots: list[PendingSlot]) -> None:
+    """Of deleted pending entries, those whose lease has ended are acknowledged: no tick looks at them again."""
+    ack_wait_ms = policy.settings.ack_wait_ms
+    if ack_wait_ms != NONE and leases_have_ended(ctx, policy):
+        ended = [
+            (block, slot)
+            for block, slot in slots
+            if block.owners[slot] != RELEASED and ctx.now_ms - block.times[slot] >= ack_wait_ms
+        ]
+        drop_deleted(ctx, key, group, ended)
+
+
+def drop_trimmed(ctx: Context, key: bytes, stream: Stream, group: Group, policy: GroupPolicy) -> None:
+    """As `drop_ended` for what was trimmed since the last time. O(log b), and O(1) for each."""
+    first_id = stream.first_id if stream.length else stream.last_id + 1
+    if policy.settings.ack_wait_ms == NONE or first_id <= policy.trimmed_below:
+        return
+    trimmed: list[PendingSlot] = []
+    for block, slot in group.pel.by_id.walk(policy.trimmed_below):
+        if block.id_at(slot) >= first_id:
+            break
+        trimmed.append((block, slot))
+    policy.trimmed_below = first_id
+    drop_ended(ctx, key, group, policy, trimmed)
 
 
 def next_ms(ctx: Context, stream: Stream, group: Group, policy: GroupPolicy) -> int:

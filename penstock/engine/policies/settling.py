@@ -61,6 +61,7 @@ def settle(ctx: Context, key: bytes, stream: Stream, most_trimmed: int = retenti
             has_moved = expiry.run(ctx, key, stream, group, policy, expiry.MOST) > 0 or has_moved
             expires_ms = expiry.next_ms(ctx, stream, group, policy)
             policies.groups_due_ms = min(policies.groups_due_ms, expires_ms)
+        leases.drop_trimmed(ctx, key, stream, group, policy)
         if policy.keys is not None:
             keys.settle(ctx, key, stream, group, policy, policy.keys)
         if policy.is_short or policy.is_stopped:
@@ -89,7 +90,9 @@ def look_at(ctx: Context, key: bytes, stream: Stream, budget: TickBudget) -> Non
     ctx.effects.end_unit()
     policies = stream.policies
     if policies is not None:
-        forwarding.run(ctx, key, stream, policies, budget)
+        moved = forwarding.run(ctx, key, stream, policies, budget)
+        if moved:
+            _forget_deleted(ctx, key, stream, moved)
         ctx.effects.end_unit()
         _look_at_groups(ctx, key, stream, policies, budget)
         settle(ctx, key, stream, retention.SHORT_SLICE)  # dead letters are acknowledged
@@ -218,20 +221,25 @@ def read_without_ack(ctx: Context, key: bytes, stream: Stream, runs: list[Segmen
 def deleted(ctx: Context, key: bytes, stream: Stream, entry_ids: list[StreamId]) -> None:
     """Entries were deleted by their ids."""
     if stream.policies is not None and leases.are_kept(ctx):
-        _forget_deleted(stream, entry_ids)
+        _forget_deleted(ctx, key, stream, entry_ids)
         settle(ctx, key, stream)
 
 
-def taken(stream: Stream, entry_ids: list[StreamId]) -> None:
+def taken(ctx: Context, key: bytes, stream: Stream, entry_ids: list[StreamId]) -> None:
     """Some of these entries were deleted by a group that acknowledged them; other groups may have them pending."""
-    _forget_deleted(stream, [entry_id for entry_id in entry_ids if stream.find(entry_id) is None])
+    if leases.are_kept(ctx):
+        _forget_deleted(ctx, key, stream, entry_ids)
 
 
-def _forget_deleted(stream: Stream, entry_ids: list[StreamId]) -> None:
-    keys.forget_deleted(stream, entry_ids)
+def _forget_deleted(ctx: Context, key: bytes, stream: Stream, entry_ids: list[StreamId]) -> None:
+    gone = [entry_id for entry_id in entry_ids if stream.find(entry_id) is None]
+    keys.forget_deleted(stream, gone)
     for group in stream.groups.values():
-        if group.policy is not None:
-            choosing.forget_deleted(group.policy, entry_ids)
+        policy = group.policy
+        if policy is not None:
+            choosing.forget_deleted(policy, gone)
+            pending = [group.pel.by_id.find(entry_id) for entry_id in gone]
+            leases.drop_ended(ctx, key, group, policy, [found for found in pending if found is not None])
 
 
 def swept(ctx: Context, key: bytes, stream: Stream) -> None:

@@ -136,7 +136,8 @@ class GroupPolicy:
     Owned entries delivered up to `examined_ms` were looked at after their leases ended; those in id order (see
     streams/delivery_order.py) have ids below `examined_id`. So were later ones up to `last_examined`, which was
     delivered at `last_examined_ms`, while it stands where it stood. Holds up to `examined_holds_ms` were, too.
-    is_behind: more leases have ended than a tick looked at.
+    trimmed_below: deleted pending entries below this id were looked at. is_behind: more leases have ended than a tick
+    looked at.
 
     keys: with KEY, what is pending by its value; its waiting entries are released, and not in `ready`. None until it is
     first needed. choice: where first deliveries are chosen, what may be chosen; its waiting entries are not in `ready`
@@ -178,6 +179,7 @@ class GroupPolicy:
         "released",
         "serial",
         "settings",
+        "trimmed_below",
         "window",
     )
 
@@ -196,6 +198,7 @@ class GroupPolicy:
         self.last_examined_ms = BEFORE_ALL
         self.examined_holds_ms = BEFORE_ALL
         self.is_behind = False
+        self.trimmed_below: StreamId = 0
         self.redelivered = 0
         self.dead_lettered = 0
         self.blocked = b""

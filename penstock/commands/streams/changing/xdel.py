@@ -129,7 +129,7 @@ def xackdel(ctx: Context, args: list[bytes]) -> bytes:
             _log_for_older_redis(ctx, args, stream, references, texts, replies)
         if stream.policies is not None:
             if deleted:
-                settling.taken(stream, stream_arguments.stream_ids(texts))
+                settling.taken(ctx, args[1], stream, stream_arguments.stream_ids(texts))
             settling.acknowledged(ctx, args[1], stream, stream_arguments.stream_ids(texts))
     return reply.array(replies)
 
