@@ -1,0 +1,86 @@
+"""Limits, order, times and ONDISCONNECT of a group go where its stream goes; a replica leaves them to its master."""
+
+import pytest
+
+from penstock.engine.replication.replication import Stream
+from penstock.engine.state import FOLLOWING
+from penstock.protocol.log_reader import whole_requests
+from tests.policies.conftest import PolicyDialogue
+from tests.policies.test_leases import READ, read_ids
+from tests.support.clock import NOW_MS
+
+ALL = (
+    "ACKWAIT 30000 KEY k PARALLEL 2 FAIR YES PRIORITY p AGING 1000 LOOKAHEAD 50 PAUSE +900000 RATE 9 60000 INFLIGHT 5 "
+    "EXPIRE 90000000 EXPIREAT at ONDISCONNECT RELEASE"
+)
+
+
+@pytest.fixture
+def jobs(dialogue: PolicyDialogue) -> PolicyDialogue:
+    """A group with every option; two entries are with a worker and counted for RATE, one waits."""
+    dialogue("XADD s 1795299999999-1 k x", "XADD s 1795299999999-2 k x p 9", "XADD s 1795299999999-3 k y p 9")
+    dialogue("XGROUP CREATE s g 0", f"PENSTOCK.POLICY s GROUP g {ALL.replace('PAUSE +900000 ', '')}")
+    dialogue("XREADGROUP GROUP g a COUNT 2 STREAMS s >", "PENSTOCK.POLICY s GROUP g PAUSE +900000")
+    return dialogue
+
+
+def shown(dialogue: PolicyDialogue) -> dict[bytes, object]:
+    field = dialogue("XINFO GROUPS s")[0][13]
+    return dict(zip(field[::2], field[1::2], strict=True))
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [["COPY s t", "DEL s", "RENAME t s"], ["RENAME s t", "RENAME t s"], ["MOVE s 1", "SELECT 1"], ["SWAPDB 0 1"]],
+    ids=["copy", "rename", "move", "swapdb"],
+)
+def test_all_options_and_the_span_of_rate_go_with_the_stream(jobs: PolicyDialogue, lines: list[str]) -> None:
+    before = shown(jobs)
+    assert [before[name] for name in (b"rated", b"owned", b"waiting", b"pause")] == [2, 2, 1, NOW_MS + 900_000]
+    jobs(*lines, *["SELECT 1"] * (lines == ["SWAPDB 0 1"]))
+
+    assert shown(jobs) == before
+    jobs.reloaded()
+
+
+def test_a_log_a_base_and_an_rdb_file_keep_all_options(jobs: PolicyDialogue) -> None:
+    before = shown(jobs)
+    again = PolicyDialogue(jobs.reloaded(), jobs._log)
+    rewritten = PolicyDialogue(jobs.rewritten(), jobs._log)
+
+    assert shown(again) == shown(rewritten) == before
+
+
+def test_a_replica_is_sent_requests_of_redis_only(jobs: PolicyDialogue) -> None:
+    stream = Stream(0, 10_000)
+    jobs.engine.effects.replicate(stream)
+    jobs("PENSTOCK.POLICY s GROUP g PAUSE NONE", "XADD s * k z p 9", READ.format("b"))
+    jobs("PENSTOCK.CLOCK ADVANCE 95000000", READ.format("b"))
+    sent = [words[0] for words in whole_requests(stream.take()).requests]
+
+    assert set(sent) - {b"MULTI", b"EXEC", b"SELECT"} == {b"XADD", b"XGROUP", b"XCLAIM", b"XACK"}
+
+
+def test_a_replica_lets_nothing_expire_until_it_is_promoted(dialogue: PolicyDialogue) -> None:
+    dialogue("XADD s * n 1", "XGROUP CREATE s g 0", "PENSTOCK.POLICY s GROUP g EXPIRE 1000 DEADLETTER dead")
+    dialogue.engine.conditions.set(FOLLOWING, True)
+    dialogue("PENSTOCK.CLOCK ADVANCE 5000")
+    assert dialogue("XLEN dead") == 0
+    dialogue.engine.conditions.set(FOLLOWING, False)
+    dialogue("PENSTOCK.CLOCK ADVANCE 0")
+
+    assert dialogue("XLEN dead") == 1
+
+
+def test_a_promoted_replica_chooses_among_what_its_master_passed_over(dialogue: PolicyDialogue) -> None:
+    dialogue("XADD s 1-0 p 0", "XADD s 2-0 p 9", "XADD s 3-0 p 9", "XGROUP CREATE s g 0")
+    dialogue("PENSTOCK.POLICY s GROUP g ACKWAIT 900000 PRIORITY p", "XREADGROUP GROUP g a COUNT 1 STREAMS s >")
+    dialogue.session.privileged = True  # as the link to a master: policies are not asked
+    dialogue("XNACK s g SILENT IDS 1 2-0", "XADD s 4-0 p 9")
+    dialogue.session.privileged = False
+    dialogue.engine.conditions.set(FOLLOWING, True)
+    dialogue("PENSTOCK.CLOCK ADVANCE 1")
+    dialogue.engine.conditions.set(FOLLOWING, False)
+    dialogue("PENSTOCK.CLOCK ADVANCE 0")
+
+    assert read_ids(dialogue, READ.format("b")) == ["2-0", "3-0", "4-0", "1-0"]
