@@ -86,10 +86,12 @@ def test_the_value_with_the_fewest_workers_comes_next_then_the_one_whose_turn_is
     dialogue(*[f"XADD s {at}-0 k {value}" for at, value in enumerate("xxxxyyz", 1)], "XGROUP CREATE s g 0", FAIR)
     dialogue("PENSTOCK.POLICY s GROUP g PARALLEL 3")
     assert read_ids(dialogue, "XREADGROUP GROUP g a COUNT 5 STREAMS s >") == ["1-0", "5-0", "7-0", "2-0", "6-0"]
+    assert dialogue("XINFO GROUPS s")[0][13][19] == 2  # waiting
+    dialogue("XADD s 8-0 k z", "XACK s g 5-0 6-0", "XADD s 9-0 k y")
+    assert read_ids(dialogue, ONE.format("a")) == ["9-0"]  # none with a worker, but the last turn
     dialogue("XACK s g 1-0 2-0")
-    assert read_ids(dialogue, ONE.format("a")) == ["3-0"]
 
-    assert dialogue("XINFO GROUPS s")[0][13][19] == 1  # waiting
+    assert read_ids(dialogue, ONE.format("a")) == ["3-0"]
     dialogue.reloaded()
     dialogue.rewritten()
 
