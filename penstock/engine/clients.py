@@ -18,24 +18,31 @@ class Clients:
 
     outgoing: replies and messages to other clients than the one whose request is handled, in order. to_close: sessions
     whose connections are to be closed. The caller of the engine takes both. watchers: by database and key.
-    follows_changes: whether a client watches keys, or tracks them (CLIENT TRACKING).
+    follows_changes: whether a client watches keys, or tracks them (CLIENT TRACKING). master: the link to the
+    master that is followed, as CLIENT LIST shows it; None while it is down.
     """
 
     __slots__ = (
-        "_conditions", "follows_changes", "monitors", "next_id", "outgoing", "sessions", "to_close", "tracking",
-        "watchers",
+        "_conditions", "follows_changes", "master", "monitors", "next_id", "outgoing", "sessions", "to_close",
+        "tracking", "watchers",
     )  # fmt: skip
 
     def __init__(self, settings: Settings, chance: random.Random, conditions: Conditions) -> None:
         self._conditions = conditions
         self.next_id = 1
         self.sessions: dict[int, Session] = {}
+        self.master: Session | None = None
         self.tracking = Tracking(settings, chance, self.sessions)
         self.watchers: dict[tuple[int, bytes], set[Session]] = {}
         self.follows_changes = False
         self.monitors: set[Session] = set()
         self.outgoing: list[tuple[Session, bytes]] = []
         self.to_close: list[Session] = []
+
+    def listed(self) -> list[Session]:
+        """What CLIENT LIST shows and CLIENT KILL closes. O(n)."""
+        master = self.master
+        return [*self.sessions.values()] if master is None else [*self.sessions.values(), master]
 
     def as_client_wants(self, session: Session, answer: bytes) -> bytes:
         """A reply, or nothing where CLIENT REPLY OFF or SKIP withholds it."""

@@ -329,7 +329,7 @@ class Context:
 
     def close(self, session: Session) -> None:
         """Close a connection; the one whose request is being run, when its reply has been sent."""
-        if session is self.session:
+        if session is self.session or session.is_master:  # the link to the master looks at it
             session.closing = True
         else:
             self.clients.to_close.append(session)

@@ -88,6 +88,7 @@ class Session:
         "handled",
         "id",
         "input_bytes",
+        "is_master",
         "last_command",
         "last_ms",
         "library_name",
@@ -175,6 +176,7 @@ class Session:
         self.last_command = ""
         self.handled = 0
         self.called = 0  # requests of its scripts
+        self.is_master = False  # the link to the master that this server follows
         self.input_bytes = 0
         self.output_bytes = 0
         self.query_buffer = 0  # bytes received and not handled yet

@@ -70,14 +70,14 @@ class KillFilter:
 )
 def client_kill(ctx: Context, args: list[bytes]) -> bytes:
     if len(args) == OLD_FORM:
-        for session in list(ctx.clients.sessions.values()):
+        for session in ctx.clients.listed():
             if session.address.encode() == args[2]:
                 ctx.close(session)
                 return reply.OK
         raise ReplyError(b"ERR No such client")
     wanted = _kill_filter(ctx, args)
     killed = 0
-    for session in list(ctx.clients.sessions.values()):
+    for session in ctx.clients.listed():
         if wanted.matches(session, ctx.now_ms) and not (wanted.skips_me and session is ctx.session):
             ctx.close(session)
             killed += 1

@@ -58,8 +58,7 @@ def client_info(ctx: Context, args: list[bytes]) -> bytes:
     summary="Describes connections, one in each line.",
 )
 def client_list(ctx: Context, args: list[bytes]) -> bytes:
-    sessions = ctx.clients.sessions
-    chosen = list(sessions.values())
+    chosen = ctx.clients.listed()
     if len(args) > 2:
         option = args[2].upper()
         if option == b"TYPE" and len(args) == 4:
@@ -67,6 +66,7 @@ def client_list(ctx: Context, args: list[bytes]) -> bytes:
             chosen = [session for session in chosen if kind_of(session) == wanted]
         elif option == b"ID" and len(args) > 3:
             ids = [arguments.integer_or(word, b"ERR Invalid client ID") for word in args[3:]]
+            sessions = {session.id: session for session in chosen}
             chosen = [sessions[id] for id in ids if id in sessions]
         else:
             raise refusals.syntax()

@@ -120,7 +120,7 @@ def clients(ctx: Context) -> Text:
     listening = [session for session in sessions if session.is_subscribed] if has_listeners else []
     watching = [session for session in sessions if session.watched] if ctx.clients.watchers else []
     return (
-        f"connected_clients:{len(sessions) - len(ctx.replication.replicas)}\r\n"
+        f"connected_clients:{len(ctx.clients.listed()) - len(ctx.replication.replicas)}\r\n"
         "cluster_connections:0\r\n"
         f"maxclients:{maxclients}\r\n"
         f"client_recent_max_input_buffer:{ctx.statistics.largest_query_buffer}\r\n"

@@ -10,6 +10,8 @@ REPLY_BUFFER: Final = 0  # replies are handed to the transport at once; none is 
 
 def kind_of(session: Session) -> bytes:
     """As TYPE in CLIENT LIST and CLIENT KILL."""
+    if session.is_master:
+        return b"master"
     if session.is_replica:
         return b"slave"
     return b"pubsub" if session.is_subscribed else b"normal"
@@ -17,7 +19,7 @@ def kind_of(session: Session) -> bytes:
 
 def flags(session: Session) -> str:
     """One letter for each thing that is not as usual; N for a usual client."""
-    letters = ""
+    letters = "M" if session.is_master else ""
     if session.is_replica:
         letters += "S"
     if session.monitors:
@@ -78,7 +80,7 @@ def line(session: Session, now_ms: int, hidden: frozenset[bytes] = frozenset()) 
         ("tot-mem", memory_of(session)),
         ("events", "rw" if session.waiting_output else "r"),
         ("cmd", session.last_command or "NULL"),
-        ("user", _text(session.user.name)),
+        ("user", "(superuser)" if session.is_master else _text(session.user.name)),
         ("redir", -1 if session.tracking is None else session.tracking.redirect),
         ("resp", session.resp),
         ("lib-name", _text(session.library_name)),

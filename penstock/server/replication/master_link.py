@@ -13,11 +13,12 @@ from penstock.engine.replication import master as links
 from penstock.engine.replication.backoff import FIRST_S, Backoff
 from penstock.engine.replication.master import Master
 from penstock.engine.replication.stream_applier import NotReplicated, StreamApplier
-from penstock.engine.session import Session
+from penstock.engine.session import Endpoints, Session
 from penstock.errors import UsageError
 from penstock.protocol import reply
 from penstock.protocol.log_reader import whole_requests
 from penstock.protocol.snapshot_frame import SnapshotFrame
+from penstock.server.connections.connection import address_of
 from penstock.server.tls import tls_context
 from penstock.server.tls.tls_context import TlsError
 from penstock.storage.aof.disk import Disk
@@ -76,6 +77,7 @@ class MasterLink:
         self._task: asyncio.Task[None] | None = None
         self._writer: asyncio.StreamWriter | None = None
         self._applier: StreamApplier | None = None  # of the history that is followed, through all links
+        self._session: Session | None = None  # as CLIENT LIST shows the link
         self._sent_ms = 0
         self._not_before_s = 0.0  # in the loop's time, after an unexpected error
         # of the last link
@@ -112,6 +114,8 @@ class MasterLink:
         if master.heard_ms >= 0 and now_ms - master.heard_ms > self._settings.number("repl-timeout") * SECOND_MS:
             self._report(f"Master {master.host}:{master.port} is silent: the link is closed.")
             writer.transport.abort()
+        elif self._session is not None and self._session.closing:
+            writer.transport.abort()  # CLIENT KILL
         elif now_ms - self._sent_ms >= SECOND_MS:
             self._sent_ms = now_ms
             if master.is_up:
@@ -236,7 +240,21 @@ class MasterLink:
         self._changed()
         if self._applier is None:
             self._applier = StreamApplier(self._engine, self._replication.stream_db, self._report)
-        await self._stream(link, self._applier)
+        try:
+            self._engine.clients.master = self._session = self._made_session(link)
+            await self._stream(link, self._session, self._applier)
+        finally:
+            if self._engine.clients.master is self._session:
+                self._engine.clients.master = None
+            self._session = None
+
+    def _made_session(self, link: "Wire") -> Session:
+        """The link as a client of this server (Redis 8.6.3)."""
+        clients = self._engine.clients
+        session = Session(clients.next_id, link.endpoints(), self._engine.clock.now_us() // 1000)
+        session.is_master = True
+        clients.next_id += 1
+        return session
 
     def _end_failover(self, answer: bytes) -> None:
         """The target has answered PSYNC: it has taken over, or it refuses and we stay the master.
@@ -347,12 +365,13 @@ class MasterLink:
 
     # -- the stream -------------------------------------------------------------------------------------------------
 
-    async def _stream(self, link: "Wire", applier: StreamApplier) -> None:
+    async def _stream(self, link: "Wire", session: Session, applier: StreamApplier) -> None:
         """Apply what the master sends, until the link is lost."""
         engine, replication = self._engine, self._replication
         held = b""
         while True:
             piece = await link.read()
+            session.last_ms = engine.clock.now_us() // 1000
             held = held + piece if held else piece
             while True:
                 block = whole_requests(held[:PIECE_BYTES] if len(held) > PIECE_BYTES else held)
@@ -396,6 +415,13 @@ class Wire:
         self._writer = writer
         self.master = master
         self._now_ms = now_ms
+
+    def endpoints(self) -> Endpoints:
+        """The addresses of both ends, the master's first."""
+        known = self._writer.get_extra_info
+        return Endpoints(
+            address_of(known("peername")), address_of(known("sockname")), descriptor=known("socket").fileno()
+        )
 
     async def ask(self, *words: bytes) -> bytes:
         """The answer's line."""
