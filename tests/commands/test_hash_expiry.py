@@ -42,7 +42,7 @@ def check(keyspace: Keyspace) -> None:
         database.check()
 
 
-STAYS: Final = ([], [])
+STAYS: Final[tuple[list[str], list[str]]] = ([], [])
 REMOVED: Final = (["@0 hexpired h"], ["HDEL h a"])
 ALL_REMOVED: Final = (["@0 hexpired h"], ["HDEL h a b"])
 LOOKS: Final = {

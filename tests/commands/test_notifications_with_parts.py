@@ -10,6 +10,7 @@ import pytest
 from redis.keyspace_notifications import KeyNotification
 
 from penstock.clock import ManualClock
+from penstock.storage.types.hashes import Hash
 from tests.support.clock import NOW_MS
 from tests.support.dialogue import Dialogue
 from tests.support.engines import make_engine
@@ -144,4 +145,4 @@ def follow(fields: set[str], message: object) -> None:
 def held(dialogue: Dialogue) -> list[bytes]:
     """The fields that lie in the hash, with those that have expired."""
     value = dialogue.engine.keyspace.databases[0].values.get(b"h")
-    return [] if value is None else list(value.names())
+    return list(value.names()) if isinstance(value, Hash) else []
