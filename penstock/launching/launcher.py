@@ -21,7 +21,7 @@ from penstock.config import whole_file
 from penstock.config.settings import Settings
 from penstock.engine.cluster import cluster_map
 from penstock.engine.cluster.cluster_map import OWNED, ClusterMap, Member
-from penstock.engine.cluster.hash_slots import SLOTS, ranges, slot_of
+from penstock.engine.cluster.hash_slots import SLOTS, slot_of
 from penstock.engine.cluster.node import BUS_PORT_OFFSET, TO_ALL, TO_SHARD
 from penstock.engine.telemetry.identity import new_id
 from penstock.errors import UsageError
@@ -62,7 +62,11 @@ class Launcher:
         self._say = say
         plan.folder.mkdir(parents=True, exist_ok=True)
         self._lock = _locked(plan.folder)
-        self.map = _map_of(plan, settings)
+        try:
+            self.map = _map_of(plan, settings)
+        except UsageError:
+            self._lock.close()
+            raise
         words = [*DEFAULTS, *plan.words, "--cluster-enabled", "yes"]
         self.nodes = [
             NodeProcess(number, member, folder := plan.folder / f"node-{number}", [
@@ -111,7 +115,9 @@ class Launcher:
 
     def _describe(self, node: NodeProcess) -> None:
         member = node.member
-        does = f"slots {_shown(member)}" if member.is_master else f"replica of node {self._number(member.master_id)}"
+        does = f"replica of node {self._number(member.master_id)}"
+        if member.is_master:
+            does = " ".join(["slots", *(member.slot_words() or ["none"])])
         self._say(f"node {node.number}  {node.place}  {does}  {node.folder}")
 
     def _number(self, id: str) -> int:
@@ -287,10 +293,6 @@ class Launcher:
 def _has_copy(replica: NodeProcess) -> bool:
     """Whether a replica has had all the data of its master: it may take that one's place."""
     return replica.copied == replica.member.master_id
-
-
-def _shown(member: Member) -> str:
-    return " ".join([f"{first}-{last}" for first, last in ranges(member.slots)]) or "none"
 
 
 def _locked(folder: Path) -> TextIO:

@@ -72,12 +72,16 @@ class Member:
         flags.append("master" if self.is_master else REPLICA)
         if self.is_failed:
             flags.append(FAILED)
-        words = [f" {first}" if first == last else f" {first}-{last}" for first, last in ranges(self.slots)]
-        if with_open_slots:
-            words += [f" [{slot}->-{id}]" for slot, id in sorted(self.migrating.items())]
-            words += [f" [{slot}-<-{id}]" for slot, id in sorted(self.importing.items())]
         link = "disconnected" if self.is_failed else "connected"
-        return f"{','.join(flags)} {self.master_id or NO_MASTER} 0 0 {self.epoch} {link}{''.join(words)}"
+        words = [link, *self.slot_words()]
+        if with_open_slots:
+            words += [f"[{slot}->-{id}]" for slot, id in sorted(self.migrating.items())]
+            words += [f"[{slot}-<-{id}]" for slot, id in sorted(self.importing.items())]
+        return f"{','.join(flags)} {self.master_id or NO_MASTER} 0 0 {self.epoch} {' '.join(words)}"
+
+    def slot_words(self) -> list[str]:
+        """Its slots, as `7` and `9-12`."""
+        return [f"{first}" if first == last else f"{first}-{last}" for first, last in ranges(self.slots)]
 
 
 class ClusterMap:
@@ -143,6 +147,8 @@ class ClusterMap:
             return False
         if action == "NODE":
             return self._give(slot, other)
+        if (action == "MIGRATING") != (self.owners[slot] is by):
+            return False  # the slot has gone elsewhere since the node was asked
         opened = by.migrating if action == "MIGRATING" else by.importing
         if opened.get(slot) == id:
             return False
