@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     import redis
     import redis.asyncio
 
+    from penstock.testing.cluster import Cluster
     from penstock.testing.embedded import Server
     from penstock.testing.external import ExternalServer
     from penstock.testing.loops.turned_clock import TurnedClock
@@ -145,6 +146,18 @@ def penstock_clock(penstock_server: "Server | ExternalServer") -> "TurnedClock":
     if clock is None:
         pytest.skip("the clock of another server cannot be turned")
     return clock
+
+
+@pytest.fixture
+def penstock_cluster(request: pytest.FixtureRequest) -> "Iterator[Cluster]":
+    """A cluster of this test's own, of three processes; `@pytest.mark.penstock(nodes=2, replicas=1)` has another."""
+    from penstock.testing.cluster import Cluster  # imported late, likewise
+
+    options: dict[str, Any] = {}
+    for mark in reversed(list(request.node.iter_markers("penstock"))):
+        options |= mark.kwargs
+    with Cluster(**options) as cluster:
+        yield cluster
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
