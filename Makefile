@@ -7,6 +7,7 @@ BIN := $(VENV)/bin
 COMPILED := build/compiled
 CORE := build/core
 CLIENTS := build/clients
+DOCS_ENV := build/docs-env
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 SOURCES := pyproject.toml constraints.txt
 
@@ -39,7 +40,7 @@ PYTEST_ARGS ?=
 F ?=
 NAMES ?=
 
-.PHONY: help install run test test-one test-all compiled core profile-core lint compare fuzz crowd record demo demo-policies demo-spark spark chaos bench wheel dist py-files clients clean
+.PHONY: help install run test test-one test-all compiled core profile-core lint compare fuzz crowd record demo demo-policies demo-spark spark chaos bench wheel dist py-files clients docs docs-run clean
 
 help:
 	@echo "make run       serve on 127.0.0.1:$(PORT) with data in ./$(DATA)  (PORT=, DATA=, ARGS='--requirepass x', PLAIN=1, COMPILED=1)"
@@ -64,6 +65,8 @@ help:
 	@echo "make wheel     build a compiled wheel into dist/"
 	@echo "make dist      build the source and a compiled wheel into dist/, and check both as a user would"
 	@echo "make py-files  build dist/penstock-py-files.zip, for spark-submit --py-files"
+	@echo "make docs      build the pages as a site with search and API in build/site, and check its links"
+	@echo "make docs-run  run every block of code of the pages in empty folders (NAMES=docs/policies.md)"
 	@echo "make clean     remove what these made, but for the data"
 
 install: $(VENV)/installed
@@ -154,6 +157,13 @@ dist: $(VENV)/release
 py-files: $(VENV)/python
 	$(BIN)/python packaging/py_files.py dist/penstock-py-files.zip
 
+docs: $(DOCS_ENV)/installed
+	$(DOCS_ENV)/bin/python -m tools.docs_site
+	@echo "build/site/index.html" >&2
+
+docs-run: $(VENV)/tested
+	$(BIN)/python -m tools.doc_blocks $(NAMES)
+
 clean:
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 
@@ -199,6 +209,12 @@ $(VENV)/release: $(VENV)/groups $(SOURCES)
 
 $(VENV)/bench: $(VENV)/tested $(SOURCES)
 	@$(PIP) install --constraint constraints.txt --group bench
+	@touch $@
+
+# An environment of its own: mkdocs must not decide which versions the tests run with.
+$(DOCS_ENV)/installed: pyproject.toml constraints.txt $(VENV)/groups
+	@$(BIN)/python -m venv $(DOCS_ENV)
+	@$(PIP) --python $(DOCS_ENV)/bin/python install --constraint constraints.txt --group docs
 	@touch $@
 
 # -- the core build: a wheel's files, which PYTHONPATH puts before the source ------------------------------------------

@@ -4,6 +4,8 @@ import json
 import re
 from pathlib import Path
 
+from tools import docs_site
+
 ROOT = Path(__file__).parent.parent
 FILES = [path for folder in ("penstock", "packaging", "tests") for path in (ROOT / folder).rglob("*.*")]
 SOURCE = "\n".join(path.read_text() for path in FILES if path.suffix == ".py" and path != Path(__file__))
@@ -118,3 +120,19 @@ def test_every_link_of_a_page_leads_to_a_file_and_a_heading_that_are_there() -> 
 
     assert len(inside) > 60
     assert [f"{page.name}: {target}" for page, target in inside if not is_there(page, target)] == []
+
+
+def test_the_site_has_every_page() -> None:
+    named = set(re.findall(r"[\w-]+\.md", (ROOT / "mkdocs.yml").read_text()))
+    pages = {path.name for path in (ROOT / "docs").glob("*.md")}
+
+    assert named == pages | set(docs_site.ABOVE.values()) | {"api.md"}
+
+
+def test_links_of_a_page_lead_into_the_site() -> None:
+    page = docs_site.rewritten(ROOT / "README.md")
+
+    assert "](testing.md)" in page
+    assert "](architecture.md)" in page
+    assert "](docs/" not in page
+    assert "](LICENSE)" not in page
