@@ -103,9 +103,19 @@ class Watch:
     def scan_request(self, pattern: bytes = b"*") -> list[bytes]:
         return [b"SCAN", self._cursor, b"MATCH", pattern, b"COUNT", SCANNED, b"TYPE", b"stream"]
 
-    def due(self, count: int) -> list[bytes]:
-        """The streams to ask for: the most urgent ones, and so many others."""
-        urgent = {one.key: None for one in nsmallest(WATCHED, self.groups, key=lambda one: one.rank)}
+    def follow(self, keys: Iterable[bytes]) -> None:
+        """Take the streams that there are from elsewhere than `found`."""
+        self.keys = dict.fromkeys(keys)
+        self._groups = {key: groups for key, groups in self._groups.items() if key in self.keys}
+        self.asked = len(self._groups)
+
+    def groups_of(self, key: bytes) -> list[GroupState]:
+        """The groups of a stream, as far as they are known."""
+        return self._groups.get(key, [])
+
+    def due(self, count: int, watched: int = WATCHED) -> list[bytes]:
+        """The streams to ask for: those of the most urgent groups, and so many others."""
+        urgent = {one.key: None for one in nsmallest(watched, self.groups, key=lambda one: one.rank)}
         if not self._turn:
             self._turn = [key for key in self.keys if key not in self._groups] or list(self.keys)
         some, self._turn = self._turn[:count], self._turn[count:]
@@ -117,9 +127,8 @@ class Watch:
         self._groups[key] = [one._replace(growth=_growth(lags.get(one.name), one.lag)) for one in groups]
         self.asked = len(self._groups)
 
-    def look(self, count: int) -> Generator[Requests, list[Any], None]:
-        """Ask for the groups of the streams that are due: yields requests, is sent their replies."""
-        keys = self.due(count)
+    def look(self, keys: list[bytes]) -> Generator[Requests, list[Any], None]:
+        """Ask for the groups of streams: yields requests, is sent their replies."""
         for start in range(0, len(keys), AT_ONCE):
             some = keys[start : start + AT_ONCE]
             found: dict[bytes, list[GroupState]] = {key: [] for key in some}
@@ -200,7 +209,7 @@ def take(client: WireClient, watch: Watch | None = None) -> Survey:
     watch = Watch() if watch is None else watch
     is_first = not watch.keys
     scan(client, watch)
-    run(client, watch.look(FIRST_ASKED if is_first else ASKED))
+    run(client, watch.look(watch.due(FIRST_ASKED if is_first else ASKED)))
     groups = watch.groups
     shown = list(dict.fromkeys([*(one.key for one in groups[:WATCHED]), *sorted(watch.keys)]))[:WATCHED]
     return Survey(info_fields(info), _streams(client, shown), groups, len(watch.keys), watch.asked, watch.is_complete)

@@ -44,9 +44,6 @@ class Catalogue:
         elif not self.is_complete and len(self._walk) != before:
             self._found = sorted(self._walk)
 
-    def page(self, start: int, count: int) -> list[bytes]:
-        return self._found[start : start + count]
-
     def shown(self) -> dict[str, object]:
         """How far the walk is."""
         return {"total": len(self._found), "complete": self.is_complete, "pattern": names.token(self._pattern)}

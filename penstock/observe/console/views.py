@@ -4,10 +4,11 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final, TypeAlias
 
-from penstock.observe.console import names
+from penstock.observe.console import names, stream_list
 from penstock.observe.console.catalogue import Catalogue
 from penstock.observe.console.engine_client import EngineClient, Words
 from penstock.observe.console.replies import RefusedByServer, checked, fields_of, info_of
+from penstock.observe.console.stream_list import StreamList
 
 Shown: TypeAlias = dict[str, Any]
 
@@ -38,7 +39,11 @@ class View:
         self._asked = asked
         self._db = self._number("db", 15)
         self._start = self._number("start", MOST_START)
-        self._catalogue = Catalogue(self._db, self._bytes("pattern") or b"*")
+        self._catalogue = Catalogue(self._db, pattern_of(self._bytes("pattern")))
+        order = asked.get("sort", stream_list.NAME)
+        if not StreamList.is_order(order):
+            raise BadQuestion("there is no such order")
+        self._list = StreamList(order, asked.get("only", "") == "pending")
         self._read = self._kinds().get(asked.get("view", "overview"))
         if self._read is None:
             raise BadQuestion("there is no such view")
@@ -77,7 +82,9 @@ class View:
                 break
             await asyncio.sleep(STEP_PAUSE_S)
             await catalogue.step(self._client)
-        keys = catalogue.page(self._start, STREAMS)
+        await self._list.look(self._ask, catalogue.found)
+        chosen = self._list.ordered(catalogue.found)
+        keys = chosen[self._start : self._start + STREAMS]
         questions: list[Words] = [INFO, [b"DBSIZE"]]
         for key in keys:
             questions += [[b"XINFO", b"STREAM", key], [b"XINFO", b"GROUPS", key]]
@@ -88,13 +95,18 @@ class View:
                 rows.append(stream_row(key, answers[2 * at], answers[2 * at + 1]))
             except RefusedByServer as refusal:
                 rows.append({"key": names.token(key), "error": str(refusal)})
-        return catalogue.shown() | {
-            "server": server_of(info),
-            "keys": size if isinstance(size, int) else None,
-            "start": self._start,
-            "page": STREAMS,
-            "streams": rows,
-        }
+        return (
+            catalogue.shown()
+            | self._list.shown()
+            | {
+                "chosen": len(chosen),
+                "server": server_of(info),
+                "keys": size if isinstance(size, int) else None,
+                "start": self._start,
+                "page": STREAMS,
+                "streams": rows,
+            }
+        )
 
     # -- one stream ---------------------------------------------------------------------------------------------------
 
@@ -176,6 +188,17 @@ class View:
 
 
 # -- rows -------------------------------------------------------------------------------------------------------------
+
+
+def pattern_of(words: bytes) -> bytes:
+    """A pattern of names for what was typed: a part of a name, unless it is a pattern.
+
+    >>> pattern_of(b"orders"), pattern_of(b"orders:*"), pattern_of(b"")
+    (b'*orders*', b'orders:*', b'*')
+    """
+    if not words or any(special in words for special in b"*?[\\"):
+        return words or b"*"
+    return b"*" + words + b"*"
 
 
 def server_of(info: Any) -> Shown:

@@ -200,13 +200,18 @@ class Console:
         return answer
 
     async def _keep_sending(self, login: Login, view: View, answer: web.StreamResponse) -> None:
-        """Send the view at each turn. A view that costs much is read seldom, so that a page takes little of a core."""
+        """Send the view at each turn. A view that costs much is read seldom, so that a page takes little of a core.
+
+        Until an overview knows all groups it is read at every turn: at most 10,000 streams, in a few turns.
+        """
         while not self._ending.is_set() and self._logins.of_token(login.token) is login:
             began_s = time.thread_time()
-            shown = json.dumps(await view.read(), separators=(",", ":")).encode()
+            found = await view.read()
+            shown = json.dumps(found, separators=(",", ":")).encode()
             async with asyncio.timeout(TAKEN_S):
                 await answer.write(b"data: " + shown + b"\n\n")
-            period_s = (time.thread_time() - began_s) * COST_TO_PERIOD
+            is_looking = found.get("looked", 0) < found.get("total", 0)
+            period_s = 0.0 if is_looking else (time.thread_time() - began_s) * COST_TO_PERIOD
             try:
                 await asyncio.wait_for(self._ending.wait(), min(max(period_s, PERIOD_S), LONGEST_PERIOD_S))
             except TimeoutError:

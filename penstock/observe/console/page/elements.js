@@ -75,7 +75,7 @@ function kindsOf(column) {
   return [column.number && "number", (column.update || column.head === "Chosen") && "narrow"].filter(Boolean).join(" ");
 }
 
-function put(cell, value) {
+export function put(cell, value) {
   const shown = String(value);
   if (cell.textContent !== shown) cell.textContent = shown;
 }
@@ -85,17 +85,28 @@ function put(cell, value) {
  * columns: {head, number, header, wide, value(row), make(row), update(element, row)}; `make` gives an element instead of text.
  */
 export class Table {
-  constructor(caption, columns, key, empty) {
+  /** `sort`, if given, makes a column's head a button: { now, turn(order) }; a column's `order` is its name. */
+  constructor(caption, columns, key, empty, sort = null) {
     this.columns = columns;
     this.key = key;
     this.rows = new Map();
     this.body = el("tbody");
-    const heads = columns.map((one) => el("th", { scope: "col", class: kindsOf(one) }, one.head));
+    const heads = columns.map((one) => this.headOf(one, sort));
     this.empty = el("p", { class: "empty" }, empty);
     this.scroll = el("div", { class: "scroll" },
       el("table", {}, el("caption", {}, caption), el("thead", {}, el("tr", {}, ...heads)), this.body));
     this.element = el("div", {}, this.scroll, this.empty);
     this.isFirst = true;
+  }
+
+  headOf(column, sort) {
+    if (!sort || !column.order) return el("th", { scope: "col", class: kindsOf(column) }, column.head);
+    const isNow = sort.now === column.order;
+    const isBack = sort.now === `-${column.order}`;
+    const click = () => sort.turn(isNow ? `-${column.order}` : column.order);
+    const button = el("button", { type: "button", class: "sort", onclick: click }, column.head);
+    const rises = column.order === "name" ? isNow : isBack;
+    return el("th", { scope: "col", class: kindsOf(column), "aria-sort": isNow || isBack ? (rises ? "ascending" : "descending") : "none" }, button);
   }
 
   show(list) {

@@ -2,7 +2,7 @@
 
 import { act, choices } from "./actions.js";
 import { go, link } from "./console.js";
-import { bytes, draw, duration, el, Facts, History, number, perSecond, spark, Table, text, timeOf, token } from "./elements.js";
+import { bytes, draw, duration, el, Facts, History, number, perSecond, put, spark, Table, text, timeOf, token } from "./elements.js";
 
 const histories = new Map(); // for as long as the page is open: a view that is opened again has its past
 const IDLE_WARN_MS = 60_000;
@@ -52,30 +52,46 @@ function overview(at) {
   const last = new Map();
   const facts = new Facts("The server");
   const found = el("span", { class: "hint", role: "status" });
-  const pattern = el("input", { id: "pattern", type: "search", placeholder: "orders:*", value: text(at.pattern || "") });
+  const pattern = el("input", { id: "pattern", type: "search", placeholder: "a part, or orders:*", value: text(at.pattern || "") });
   const search = (event) => {
     event.preventDefault();
-    go(link("overview", { db, pattern: token(pattern.value) }));
+    go(link("overview", { db, pattern: token(pattern.value), sort: at.sort, only: at.only }));
   };
-  const turn = (to) => go(link("overview", { db, pattern: at.pattern, start: to }));
+  const turn = (to) => go(link("overview", { db, pattern: at.pattern, sort: at.sort, only: at.only, start: to }));
+  const sort = { now: at.sort || "name", turn: (order) => go(link("overview", { db, pattern: at.pattern, only: at.only, sort: order === "name" ? "" : order })) };
+  const only = el("input", {
+    type: "checkbox", id: "only", checked: at.only === "pending",
+    onchange: () => go(link("overview", { db, pattern: at.pattern, sort: at.sort, only: only.checked ? "pending" : "" })),
+  });
+  const stuckHead = el("span", { class: "hint", role: "status" });
+  const stuck = new Table("Groups that are stuck", [
+    { head: "Stream", header: true, make: (row) => el("a", { href: link("stream", { db, key: row.key }) }, text(row.key)) },
+    { head: "Group", make: (row) => el("a", { href: link("group", { db, key: row.key, group: row.name }) }, text(row.name)) },
+    { head: "First pending idle", number: true, value: (row) => duration(row.oldest_idle_ms), warn: (row) => row.oldest_idle_ms > IDLE_WARN_MS },
+    { head: "Pending", number: true, value: (row) => number(row.pending) },
+    { head: "Lag", number: true, value: (row) => number(row.lag), warn: (row) => row.growth > 0 },
+    { head: "Consumers gone", number: true, value: (row) => `${number(row.gone)} of ${number(row.consumers)}`, warn: (row) => row.gone },
+    { head: "Dead letters", number: true, value: (row) => number(row.dead_letters) },
+  ], (row) => `${row.key} ${row.name}`, "No group is stuck.");
   const previous = button("Previous", () => turn(Math.max(start - size, 0)), { disabled: start === 0 });
   const next = button("Next", () => turn(start + size), { disabled: true });
   let size = 25;
   let commands = null;
   const table = new Table("Streams", [
-    { head: "Stream", header: true, make: (row) => el("a", { href: link("stream", { db, key: row.key }) }, text(row.key)) },
-    { head: "Length", number: true, value: (row) => row.error ?? number(row.length) },
+    { head: "Stream", order: "name", header: true, make: (row) => el("a", { href: link("stream", { db, key: row.key }) }, text(row.key)) },
+    { head: "Length", order: "length", number: true, value: (row) => row.error ?? number(row.length) },
     { head: "Length, lately", make: spark, update: (svg, row) => draw(svg, history(db, row.key, "length"), "Length") },
     { head: "Added a second", number: true, value: (row) => perSecond(row.rate ?? null) },
     { head: "Rate, lately", make: spark, update: (svg, row) => draw(svg, history(db, row.key, "rate"), "Entries a second") },
-    { head: "Groups", number: true, value: (row) => number(row.groups ?? 0) },
-    { head: "Consumers", number: true, value: (row) => number(row.consumers ?? 0) },
-    { head: "Pending", number: true, value: (row) => number(row.pending ?? 0) },
-    { head: "Largest lag", number: true, value: (row) => row.groups ? number(row.lag) : "-" },
-  ], (row) => row.key, "No streams here yet.");
+    { head: "Groups", order: "groups", number: true, value: (row) => number(row.groups ?? 0) },
+    { head: "Consumers", order: "consumers", number: true, value: (row) => number(row.consumers ?? 0) },
+    { head: "Pending", order: "pending", number: true, value: (row) => number(row.pending ?? 0) },
+    { head: "Largest lag", order: "lag", number: true, value: (row) => row.groups ? number(row.lag) : "-" },
+  ], (row) => row.key, "No streams here yet.", sort);
   const form = el("form", { onsubmit: search, role: "search" },
-    el("label", { for: "pattern" }, "Names like "), pattern, " ", el("button", { type: "submit" }, "Find"));
-  return view([el("h1", {}, "Streams"), facts.element, head("All streams", found, form, previous, next), table.element], (told) => {
+    el("label", { for: "pattern" }, "Names like "), pattern, " ", el("button", { type: "submit" }, "Find"),
+    " ", el("label", { for: "only" }, only, " Only with pending entries"));
+  return view([el("h1", {}, "Streams"), head("Stuck", stuckHead), stuck.element, facts.element, head("All streams", found, form, previous, next), table.element], (told) => {
     const server = told.server;
     const rate = commands && told.at_ms > commands.atMs ? (server.commands - commands.count) * 1000 / (told.at_ms - commands.atMs) : null;
     commands = { atMs: told.at_ms, count: server.commands };
@@ -88,9 +104,12 @@ function overview(at) {
       ]);
     }
     size = told.page;
-    next.disabled = start + size >= told.total;
+    next.disabled = start + size >= told.chosen;
+    stuck.show(told.stuck);
+    const known = told.looked < told.total ? `, ${number(told.looked)} of ${number(told.total)} streams looked at` : "";
+    put(stuckHead, `${number(told.stuck_total)} of the groups${known}`);
     const range = told.streams.length ? `${start + 1} to ${start + told.streams.length} of ` : "";
-    const words = `${range}${number(told.total)}${told.complete ? "" : ", still looking"}`;
+    const words = `${range}${number(told.chosen)}${told.complete ? "" : ", still looking"}`;
     if (found.textContent !== words) found.textContent = words;
     for (const row of told.streams) if (!row.error) row.rate = rateOf(last, db, row, told.at_ms);
     table.show(told.streams);
