@@ -265,10 +265,10 @@ class Server:
         options = self._settings.text(f"shutdown-on-{number.name.lower()}").split()
         if not self._engine.persistence.may_end("force" in options):
             return
-        self._journal.notice(f"Received {number.name} scheduling shutdown...")
         if not self._save_at_end(options) and "force" not in options:
             self._journal.warning(f"{number.name}: the RDB file cannot be saved, so the server goes on")
             return
+        self._journal.notice(f"Received {number.name} scheduling shutdown...")  # not before it is certain
         for each in SIGNALS:
             asyncio.get_running_loop().remove_signal_handler(each)
             signal.signal(each, lambda *_: os._exit(FAILED))
