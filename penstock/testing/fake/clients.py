@@ -1,6 +1,4 @@
-"""fakeredis's names over embedded servers: a suite changes its import, and keeps the rest.
-
-    from penstock.testing import fake as fakeredis
+"""Clients with fakeredis's names, and the embedded servers that they reach.
 
 As with fakeredis, a client without a server and without a host has a server of its own; clients of the same host and
 port meet on one, blocking or asyncio. `FakeServer().embedded` is the `penstock.Server`, with its clock and faults.
@@ -8,7 +6,6 @@ Seen by running fakeredis 2.40 (2026-11); docs/instead-of-fakeredis.md has the d
 """
 
 import threading
-from types import SimpleNamespace, TracebackType
 from typing import Any, Final, Self, TypeAlias
 
 import redis
@@ -24,7 +21,7 @@ PLACE: Final = frozenset({"host", "port", "path"})
 LOGIN: Final = frozenset({"password", "username"})
 
 
-def _compat_version(version: Version | None, server_type: str) -> str:
+def compat_version_of(version: Version | None, server_type: str) -> str:
     """The `compat-version` nearest to a version of fakeredis's: the newest that begins like it, or the oldest."""
     if server_type == "valkey":
         return next(name for name in VERSIONS if name.startswith("valkey"))
@@ -50,7 +47,7 @@ class FakeServer:
         config: dict[bytes, bytes] | None = None,
     ) -> None:
         directives = {name.decode(): value.decode() for name, value in (config or {}).items()}
-        self.embedded = Server(compat_version=_compat_version(version, server_type), **directives).start()
+        self.embedded = Server(compat_version=compat_version_of(version, server_type), **directives).start()
 
     @property
     def connected(self) -> bool:
@@ -185,47 +182,3 @@ class FakeAsyncRedis(redis.asyncio.Redis):
 
 
 FakeStrictRedis = FakeRedis
-aioredis: Final = SimpleNamespace(  # fakeredis.aioredis
-    FakeRedis=FakeAsyncRedis, FakeStrictRedis=FakeAsyncRedis, FakeConnection=FakeAsyncConnection, FakeServer=FakeServer
-)
-
-
-class TcpFakeServer:
-    """An embedded server at a TCP address, from its constructor to `server_close`: port 0 takes a free one.
-
-    server_address: its host and port. The calls are those of socketserver's servers.
-    """
-
-    def __init__(
-        self,
-        server_address: tuple[str, int],
-        bind_and_activate: bool = True,
-        server_type: str = "redis",
-        server_version: Version | None = None,
-    ) -> None:
-        host, port = server_address
-        compat = _compat_version(server_version, server_type)
-        self.embedded = Server(bind=host, port=port, compat_version=compat, protected_mode=False).start()
-        self.server_address = host, int(self.embedded.url.rpartition(":")[2])
-        self._ended = threading.Event()
-
-    def serve_forever(self, poll_interval: float = 0.5) -> None:
-        """Wait for `shutdown`: a thread of the server serves."""
-        self._ended.wait()
-
-    def shutdown(self) -> None:
-        """End `serve_forever`."""
-        self._ended.set()
-
-    def server_close(self) -> None:
-        """Close the socket, and the clients' connections."""
-        self._ended.set()
-        self.embedded.close()
-
-    def __enter__(self) -> "TcpFakeServer":
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, failure: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.server_close()
