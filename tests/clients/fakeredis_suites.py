@@ -1,43 +1,77 @@
-"""Runs suites of libraries that test with fakeredis: on fakeredis, on embedded servers, and on a server by its URL.
+"""Runs suites of libraries that test with fakeredis: as they are, and with only their imports changed.
 
-    python -m tests.clients.fakeredis_suites [redis://127.0.0.1:6399]
+    python -m tests.clients.fakeredis_suites
 
-The server at the URL is emptied. The libraries' sources, with their tests, are downloaded into build/clients/suites.
+The libraries' sources, with their tests, are downloaded into build/clients/suites.
 """
 
 import os
+import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
 
-HERE: Final = Path(__file__).parent
-ROOT: Final = HERE.parent.parent
+ROOT: Final = Path(__file__).parent.parent.parent
 FOLDER: Final = ROOT / "build/clients/suites"
 PYTHON: Final = FOLDER / "python/bin/python"
-PLUGIN: Final = "in_place_of_fakeredis"  # beside this file: the suites have a package `tests` of their own
+CHANGES: Final = (  # of lines, as docs/instead-of-fakeredis.md has them
+    (r"^import fakeredis(\.aioredis)?$", "from penstock.testing import fake as fakeredis"),
+    (r"^from fakeredis(\.aioredis)? import", r"from penstock.testing.fake\1 import"),
+    (r"\"fakeredis\.", '"penstock.testing.fake.'),
+)
 OURS: Final = (f"{ROOT}[lua]", "redis==8.1.0")
 FAKEREDIS: Final = "fakeredis[lua]==2.40.0"
 LONGEST_S: Final = 1800
 
 
 class Suite(NamedTuple):
-    """A library with tests in its source distribution; `needs` are their packages, `paths` the tests."""
+    """A library with tests in its source distribution: `needs` for them, `paths` and `only` (-k) tests."""
 
     library: str
     version: str
     needs: tuple[str, ...]
     paths: tuple[str, ...]
+    only: str = ""
 
     @property
     def folder(self) -> Path:
         return FOLDER / f"{self.library.replace('-', '_')}-{self.version}"
 
+    @property
+    def changed(self) -> Path:
+        """A copy with other imports."""
+        return FOLDER / "changed" / self.folder.name
+
 
 SUITES: Final = (
     Suite("celery-redbeat", "2.4.2", ("pytz",), ("tests",)),
     Suite("throttled-py", "3.5.0", ("pytest-asyncio",), ("tests/store", "tests/asyncio/store")),
+    Suite(
+        "hishel",
+        "2.0.0",
+        (
+            "anysqlite",
+            "anyio",
+            "trio",
+            "inline-snapshot",
+            "time-machine",
+            "msgpack",
+            "httpx",
+            "httpx2",
+            "requests",
+            "fastapi",
+        ),
+        (
+            "tests/_core/_sync/test_redis_storage.py",
+            "tests/_core/_async/test_redis_storage.py",
+            "tests/test_sync_httpx.py",
+            "tests/test_async_httpx.py",
+        ),
+        "redis or Redis",
+    ),
 )
 
 
@@ -69,37 +103,47 @@ def install(suite: Suite) -> None:
             raise RuntimeError(ended.stderr)
 
 
-def result_of(suite: Suite, *options: str, **environment: str) -> str:
+def change_imports(suite: Suite) -> None:
+    """Copy the library's source, and change the imports of its tests."""
+    shutil.copytree(suite.folder, suite.changed)
+    for path in suite.changed.glob("tests/**/*.py"):
+        text = path.read_text()
+        for pattern, changed in CHANGES:
+            text = re.sub(pattern, changed, text, flags=re.MULTILINE)
+        path.write_text(text)
+
+
+def result_of(suite: Suite, folder: Path) -> str:
     """The last line that pytest says, and the tests that failed."""
     ended = run(
-        PYTHON, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-W", "ignore", *options, *suite.paths,
-        folder=suite.folder, PYTHONPATH=f"{ROOT}:{HERE}", **environment,
+        PYTHON, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-W", "ignore", "-rfE", "-k", suite.only, *suite.paths,
+        folder=folder, PYTHONPATH=str(ROOT),
     )  # fmt: skip
     lines = ended.stdout.splitlines() or [ended.stderr]
     failed = [line for line in lines if line.startswith(("FAILED", "ERROR"))]
     return "\n".join([lines[-1], *failed])
 
 
-def told(suite: Suite, urls: list[str]) -> Iterator[str]:
+def results(suite: Suite) -> Iterator[str]:
     """The results of one suite, in lines."""
     yield f"{suite.library} {suite.version}"
-    yield "  on fakeredis: " + result_of(suite, "-p", "no:penstock")
-    yield "  on penstock:  " + result_of(suite, "-p", PLUGIN)
-    for url in urls:
-        yield f"  on {url}: " + result_of(suite, "-p", PLUGIN, SUITE_URL=url)
+    yield "  on fakeredis: " + result_of(suite, suite.folder)
+    yield "  on penstock:  " + result_of(suite, suite.changed)
 
 
-def main(urls: list[str]) -> int:
+def main() -> int:
     """Install what is missing, and run all suites."""
     FOLDER.mkdir(parents=True, exist_ok=True)
     for suite in SUITES:
         if not suite.folder.exists():
             install(suite)
-        for line in told(suite, urls):
+        if not suite.changed.exists():
+            change_imports(suite)
+        for line in results(suite):
             sys.stdout.write(f"{line}\n")
             sys.stdout.flush()
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main())
