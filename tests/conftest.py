@@ -34,6 +34,15 @@ def pytest_sessionstart(session: pytest.Session) -> None:
         reporter.write_line(f"penstock: the {BUILD} build in {Path(penstock.__file__).parent}")
 
 
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say what was not run: pytest is silent about reasons under -q."""
+    from tests.support.skips import skip_lines
+
+    skipped = terminalreporter.getreports("skipped")
+    for line in skip_lines(report.longrepr[2] for report in skipped if isinstance(report.longrepr, tuple)):
+        terminalreporter.write_line(line)
+
+
 def pytest_collectstart(collector: pytest.Collector) -> None:
     """Hypothesis's profile must be there when a module is imported: its `@settings` are read then."""
     if isinstance(collector, pytest.Module) and "hypothesis" in collector.path.read_text(encoding="utf-8"):
