@@ -56,8 +56,8 @@ class Server:
             replies.append(self._handle(words))
             if words[:2] != [b"XINFO", b"STREAM"] or replies[-1][:1] == b"-":
                 continue
-            self.on_look()
-            if not self.asks_for_task:
+            if not self.asks_for_task:  # what a task has seen nothing tells the driver
+                self.on_look()
                 self.looks.append(counters(parsed(replies[-1])[0]))
         return b"".join(replies)
 
@@ -106,13 +106,12 @@ class History:
         self.live: dict[int, int] = {}  # id -> the entry's number
         self.wanted: set[int] = set()
         self.done: set[int] = set()
-        self.rows = 0  # that were delivered, and their batches completed
+        self.rows: list[int] = []  # numbers of entries that were delivered, and their batches completed
         self.base = 0  # entries-added less the entries that the query is to read, at its start
         self.error: str | None = None
         self.warned: list[str] = []
         self.counted: dict[str, int] = {}
         self.has_others = False  # another consumer read in the query's group
-        self.gives_ids_again = False  # producers that make ids of their own, in a stream that went back
         self.announced: set[int] = set()  # the entries that counters in a reply to the query have counted
         self.deleted: set[int] = set()  # one by one
         self.ids: dict[int, int] = {}  # number -> the entry's id
@@ -147,7 +146,6 @@ class History:
             self._number += 1
             reply = self.server.ask("XADD", "s", f"{at}-0", "n", self._number)
             if isinstance(reply, bytes):
-                self.gives_ids_again |= at << 64 in self.ids.values()
                 self.ids[self._number] = at << 64
                 self.live[at << 64] = self._number
                 self._lineage.add(self._number)
@@ -348,7 +346,7 @@ class History:
             self.server.asks_for_task = False
 
     def _finish(self, numbers: list[int]) -> None:
-        self.rows += len(numbers)
+        self.rows += numbers
         self.done.update(numbers)
 
     def _drain(self, query: Query) -> None:
@@ -377,12 +375,16 @@ class History:
 
     @property
     def is_balanced(self) -> bool:
-        """Whether nothing that the server ever told differs from a history without a loss.
+        """Whether nothing that the server has told, or could tell, differs from a history without a loss.
 
-        Each look follows from the one before, and as many entries were added since the query's start as it read.
+        Each look follows from the one before, and as many entries were added since the query's start as it read, each
+        with an id of its own. Then a server to which those were added, and whose last id was set (XSETID) where it was
+        seen to be above them, would have given the same replies, and would be what this one is: no request tells them
+        apart.
         """
         state = self.server.ask("XINFO", "STREAM", "s")
         added = counters(state)[1] if isinstance(state, list) else 0
         looks = self.server.looks
         ascends = all(one <= other for pair in itertools.pairwise(looks) for one, other in zip(*pair, strict=True))
-        return ascends and added - self.base == self.rows
+        read = {self.ids[number] for number in self.rows}
+        return ascends and added - self.base == len(self.rows) == len(read)

@@ -298,6 +298,29 @@ def test_checkpoints_of_before_are_read(server: redis.Redis, query: Any) -> None
         stream.batch()
 
 
+def test_ids_that_were_set_back_before_the_first_batch_are_a_loss(server: redis.Redis, query: Any) -> None:
+    fill(server, "s", *range(5, 11))
+    stream = query(startingId="1-8")
+    server.xtrim("s", maxlen=0, approximate=False)
+    server.execute_command("XSETID", "s", "1-5")
+    fill(server, "s", *range(6, 12))  # as many as were there, and the first of them is none of before
+    stream.start_driver()
+
+    with pytest.raises(DataLoss, match="went backwards"):
+        stream.batch()
+
+
+def test_a_part_of_a_stream_that_is_made_anew_while_it_is_read_is_a_loss(server: redis.Redis, query: Any) -> None:
+    fill(server, "s", *range(1, 7))
+    stream = query(startingId="1-2", minPartitions=3, fetchSize=2)
+    stream.plan()
+    server.delete("s")
+    fill(server, "s", *range(2, 10))
+
+    with pytest.raises(DataLoss, match="made anew"):
+        stream.run()
+
+
 def test_positions_survive_the_offset_log() -> None:
     places = {
         ("main", b"s"): Position(7, 3, (5,), (1, 2), (4, None), StreamState(7, 5, 9, 8, 6)),

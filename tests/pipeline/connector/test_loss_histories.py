@@ -40,7 +40,7 @@ def verdict(history: History) -> str | None:
         # A worker that reads an entry and deletes it, and a worker that comes past an entry that was deleted before,
         # leave the same entries-read, last-delivered-id and max-deleted-entry-id.
         cannot_be_known = not counted or (history.has_others and counted <= history.deleted)
-        cannot_be_known |= BACK in acts and (history.is_balanced or history.gives_ids_again)
+        cannot_be_known |= BACK in acts and history.is_balanced
         return None if cannot_be_known else f"{len(history.lost)} entries are missing in silence"
     if history.is_told and not acts:
         return "a loss was told of, and nothing was taken"

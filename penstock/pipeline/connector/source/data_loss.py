@@ -93,7 +93,7 @@ def find_loss(
     if state.last < read_up_to or (place.added is not None and state.added < place.added):
         return _went_back(f"{_text(read_up_to)} was read", known, place, state)
     behind = entries_after(place.id, state) if counted is None else counted
-    if seen is not None and _is_earlier(state, seen):
+    if seen is not None and is_earlier(state, seen):
         lost = _went_back(f"{_text(seen.last)} was seen", max(seen.added - state.added, 0), place, state)
         by_count = count_loss(place, state, behind)
         if by_count is None or by_count.cause != WENT_BACK:  # the entries after the position may be the old ones
@@ -105,7 +105,7 @@ def find_loss(
     return count_loss(place, state, behind)
 
 
-def _is_earlier(state: StreamState, seen: StreamState) -> bool:
+def is_earlier(state: StreamState, seen: StreamState) -> bool:
     """Whether a stream is not what became of the one that was seen.
 
     None of its counters ever falls, nor the number of entries that were removed: those that were added, less those that
@@ -120,7 +120,11 @@ def _is_earlier(state: StreamState, seen: StreamState) -> bool:
         gone = seen.length
     elif seen.length and state.first > seen.first:
         gone = 1
-    return removed < gone or (state.length > 0 and state.first < seen.first)
+    if removed < gone or (state.length > 0 and state.first < seen.first):
+        return True
+    # An entry that was seen is there, and none after it was deleted: then no trim has taken one that came later.
+    has_seen = state.length > 0 and state.first <= seen.last
+    return has_seen and state.max_deleted <= seen.last and removed >= seen.length
 
 
 def count_loss(place: Position, state: StreamState, behind: int | None) -> Loss | None:
@@ -216,10 +220,9 @@ def uncounted_loss(after: StreamId, planned: StreamState, spare: int, state: Str
 
     None if nothing was removed since then, or only `spare` entries, which were read before.
     """
-    added = state.added - planned.added
-    if added < 0 or (state.first > planned.last and state.length > added):
+    if is_earlier(state, planned):
         return Loss(WENT_BACK, 0, "the stream was deleted and made anew, or the server has lost its end", True)
-    removed = planned.length + added - state.length
+    removed = planned.length + state.added - planned.added - state.length
     cause = cause_of(after, state)
     if cause == TRIMMED:
         removed -= spare

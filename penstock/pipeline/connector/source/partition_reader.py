@@ -19,7 +19,7 @@ from penstock.pipeline.connector.connection.client import Client, Endpoint, Requ
 from penstock.pipeline.connector.connection.cluster import connect
 from penstock.pipeline.connector.connection.stream_info import stream_states
 from penstock.pipeline.connector.placeholder import is_placeholder
-from penstock.pipeline.connector.source.data_loss import WENT_BACK, cause_of, range_loss, warn_or_end
+from penstock.pipeline.connector.source.data_loss import WENT_BACK, cause_of, is_earlier, range_loss, warn_or_end
 from penstock.pipeline.connector.source.entry_columns import Columns, Origin
 from penstock.pipeline.connector.source.entry_pages import Page
 from penstock.pipeline.connector.source.id_ranges import IdRange
@@ -194,6 +194,7 @@ class _Reading:
             one.is_whole = (
                 state is not None
                 and state.last >= one.id_range.upto
+                and (one.id_range.planned is None or not is_earlier(state, one.id_range.planned))
                 and cause_of(one.after, state) == WENT_BACK  # nothing can have taken entries
             )
 
