@@ -369,6 +369,10 @@ def spark_read(figures: Figures, entries: str) -> Lines:
     yield ""
     yield from spark_rates("read", figures["rates"], "into Spark's `noop` sink")
     yield ""
+    for of_spark in figures.get("memory", {}).values():
+        used = of_spark["-"]
+        yield f"Memory of Spark's JVM {used['jvm_mb']:.0f} MB, of its largest Python worker {used['worker_mb']:.0f} MB."
+        yield ""
     names = known(next(iter(figures["rates"].values())))
     rows = [
         [f"{measure}: commands a second", *(number(of_server[name]["commands_s"]) for name in names)]
@@ -379,6 +383,11 @@ def spark_read(figures: Figures, entries: str) -> Lines:
         rows.append([f"{measure}, ms: 50%, 99%", *(f"{row['p50_ms']:.0f}, {row['p99_ms']:.0f}" for row in delays)])
         spent = (f"{row['batch_ms']:.0f}, {row['offset_ms']:.0f}" for row in delays)
         rows.append(["a batch of one entry, ms: all, its planning", *spent])
+    for measure, of_server in figures.get("many", {}).items():
+        for what, name in (("a look", "look"), ("a poll", "poll"), ("one new entry", "new")):
+            spent = (f"{of_server[one][f'{name}_ms']:.3g}, {of_server[one][f'{name}_server_ms']:.3g}" for one in names)
+            rows.append([f"{measure}, {what}, ms of CPU: driver, server", *spent])
+        rows.append([f"{measure}, bytes of an offset", *(number(of_server[one]["offset_bytes"]) for one in names)])
     goals = [SPARK_GOALS.get(row[0].partition(":")[0], "") for row in rows]
     yield from table(["", *names, "goal"], [[*row, goal] for row, goal in zip(rows, goals, strict=True)])
 
@@ -403,6 +412,8 @@ SPARK_GOALS: Final = {
     "dead letters moved": "60,000",
     "MB of log read by one task": "100",
     "a batch of one entry, ms": "60",
+    "10,000 streams, a look, ms of CPU": "20, 30",
+    "10,000 streams, one new entry, ms of CPU": "50",
 }
 
 

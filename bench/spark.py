@@ -6,12 +6,13 @@ JVM, of its Python workers, and apart from these of the JVM's compilers (JIT), w
 Rounds in which they are still busy are dropped. Spark's workers import this module for the two baselines.
 """
 
+import json
 import os
 import statistics
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -19,6 +20,8 @@ from typing import Any, Final
 import pyarrow
 import redis
 from pyspark.sql.datasource import DataSource
+from pyspark.sql.streaming.datasource import ReadAllAvailable
+from pyspark.sql.types import StringType, StructType
 
 from bench.costs import SparkRow as Row
 from bench.costs import in_turns
@@ -31,6 +34,7 @@ from penstock.pipeline.connector.sink.sink_writer import write_task
 from penstock.pipeline.connector.source.batch_reader import BatchReader
 from penstock.pipeline.connector.source.entry_pages import Page, decode, from_lists
 from penstock.pipeline.connector.source.range_splitter import exclusive
+from penstock.pipeline.connector.source.readers import stream_reader
 from penstock.pipeline.connector.source.source_options import read_entries
 from penstock.pipeline.session import session
 from penstock.storage.streams import ids
@@ -205,8 +209,11 @@ def read(candidates: Sequence[Candidate], entries: int, rounds: int, samples: in
         }
         delays = {server.name: latency(spark, server, samples, Path(folder)) for server in firsts}
         found = {"decoding": decoded, "rates": rates, "idle": idle_queries, "latency": {"XADD to foreachBatch": delays}}
-        for measure, of_server in (*idle_queries.items(), *found["latency"].items()):
-            print(measure, of_server, flush=True)
+        found["memory"] = {"memory": {"-": memory_mb()}}
+        found["many"] = {f"{MANY:,} streams": {server.name: many_streams(server) for server in firsts}}
+        for name in ("idle", "latency", "memory", "many"):
+            for measure, of_server in found[name].items():
+                print(measure, of_server, flush=True)
         return found
 
 
@@ -324,6 +331,20 @@ def spark_used_s() -> dict[str, dict[int, float]]:
     }
 
 
+def memory_mb() -> Row:
+    """What Spark's JVM has in memory, and its largest Python worker."""
+
+    def largest(pids: Iterable[int]) -> float:
+        sizes = [0]
+        for pid in pids:
+            with suppress(OSError):  # it has ended meanwhile
+                sizes.append(int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE"))
+        return max(sizes) / 1e6
+
+    used = spark_used_s()
+    return {"jvm_mb": largest(used["jvm"]), "worker_mb": largest(used["workers"])}
+
+
 def compilers_used_s(pid: int) -> float:
     """CPU seconds of a JVM's compiler threads."""
     ticks = 0
@@ -359,6 +380,50 @@ def idle(spark: Any, server: Server, keys: int, folder: Path) -> Row:
         raise query.exception()
     query.stop()
     return {"commands_s": rate}
+
+
+MANY: Final = 10_000
+TRIES: Final = 9  # the least of them counts
+
+
+def many_streams(server: Server) -> Row:
+    """CPU of the driver's Python and of the server, in ms, and bytes of an offset, for a query of MANY streams.
+
+    `look` asks for the state of each; `poll` waits at the server for what is new, and is unblocked at once; `new` plans
+    a batch of one entry. Without Spark.
+    """
+    names = [f"many:{number:05}" for number in range(MANY)]
+    server.client.flushall()
+    server.fill(2 * MANY, names)
+    options = {"endpoints": server.endpoint, "streamPattern": "many:*", "startingId": "latest", "pollTimeout": "1ms"}
+    reader: Any = stream_reader(options, StructType().add("_id", StringType()))
+    offset = reader.initialOffset()
+
+    def poll() -> None:
+        assert reader.latestOffset(offset, ReadAllAvailable()) == offset
+        reader.reportLatestOffset()
+
+    def new() -> None:
+        nonlocal offset
+        end = reader.latestOffset(offset, ReadAllAvailable())
+        reader.reportLatestOffset()
+        assert len(reader.partitions(offset, end)) == 1
+        offset = end
+
+    found: Row = {}
+    poll()
+    for name, work in (("look", reader.refresh_states), ("poll", poll), ("new", new)):
+        spent = []
+        for _ in range(TRIES):
+            if work is new:
+                server.client.xadd(names[77], {"n": 1})
+            began_s, server_began_s = time.process_time(), server.cpu_s()
+            work()
+            spent.append((time.process_time() - began_s, server.cpu_s() - server_began_s))
+        found[f"{name}_ms"], found[f"{name}_server_ms"] = (min(one) * 1e3 for one in zip(*spent, strict=True))
+    found["offset_bytes"] = len(json.dumps(offset))
+    reader.stop()
+    return found
 
 
 WARM_SAMPLES: Final = 3
