@@ -44,6 +44,21 @@ def blocks(page: str) -> list[tuple[str, str]]:
     return re.findall(r"^(.*)\n```(\w*)\n(?:.*\n)*?```$", page, re.MULTILINE)
 
 
+# Sizes and times in prose that are not measured, by the line of code that they follow from.
+SETTINGS = {
+    "20 times": "\nPOLL_S: Final = 0.05 ",
+    "64 MB": "\nSPLIT_BYTES: Final = 64 * 1024 * 1024\n",
+    "8 MB": "log_splits.SPLIT_BYTES // 8,",
+    "32 MB": "\nFETCH_BYTES, LARGEST_PAGE = 8 << 20,",
+}
+FIGURE = re.compile(r"(?<![\w`])\d[\d,.]*\s?(?:us|ms|s|[kMG]B|minutes|times|million)\b")
+
+
+def prose_of(page: str) -> list[str]:
+    """The lines of a page outside code and tables."""
+    return [line for line in re.sub(r"```.*?```", "", page, flags=re.DOTALL).splitlines() if not line.startswith("|")]
+
+
 def cpu_us(load: str, *processes: str, server: str = "compiled") -> float:
     return sum(RATES[load][server][f"{process}_us"] for process in processes or ("server",))
 
@@ -80,10 +95,22 @@ def test_the_figures_of_the_pipelines_page_are_those_of_the_last_run() -> None:
         f"written exactly once: {rates[0]:.2g} and {rates[1]:.2g} million rows a second.",
         f"uses {tuples:.2g} times the time of a row in record batches, redis-py {client:.2g} times.",
         f"sends {READING['idle']['idle, 2 keys']['compiled']['commands_s']:.1f} requests a second.",
+        f"an entry takes {READING['latency']['XADD to foreachBatch']['compiled']['p50_ms']:.0f} ms (median)",
     ]
 
     page = " ".join(PIPELINE.split())
     assert [sentence for sentence in sentences if sentence not in page] == []
+    measured = set(FIGURE.findall(" ".join(sentences)))
+    prose = " ".join(text for page in (PIPELINE, RECIPES) for text in prose_of(page))
+    assert sorted(set(FIGURE.findall(prose)) - measured - SETTINGS.keys()) == []
+
+
+def test_the_sizes_and_times_that_are_no_figures_are_settings() -> None:
+    """Each stands in the page, and is what the code has."""
+    prose = " ".join(text for page in (PIPELINE, RECIPES) for text in prose_of(page))
+
+    assert [text for text in SETTINGS if text not in FIGURE.findall(prose)] == []
+    assert [text for text, source in SETTINGS.items() if source not in SOURCE + RECIPES] == []
 
 
 def test_the_options_that_kafkas_are_compared_with_are_there() -> None:

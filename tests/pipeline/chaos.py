@@ -397,7 +397,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--disturbances", type=int, default=3, help="failovers, or moves of slots, a run")
     parser.add_argument("--least-kills", type=int, default=20, help="in all runs together, or they prove nothing")
     parser.add_argument("--seeds", type=int, nargs="+", default=[1])
-    parser.add_argument("--delivery", choices=DELIVERIES, nargs="+", default=DELIVERIES[:2])
+    parser.add_argument("--delivery", choices=DELIVERIES, nargs="+", default=DELIVERIES)
     parser.add_argument("--only", choices=KINDS, nargs="+", default=KINDS, help="what is killed; all, if not given")
     parser.add_argument("--redis", action="store_true", help="copy at a real Redis")
     parser.add_argument("--drive", type=json.loads, help=argparse.SUPPRESS)
