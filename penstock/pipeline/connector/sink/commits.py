@@ -14,9 +14,9 @@ from collections.abc import Mapping, Set
 from dataclasses import dataclass, replace
 from typing import Final, TypeAlias
 
-from penstock.engine.cluster.hash_slots import slot_of
 from penstock.errors import ReplyError
 from penstock.pipeline.connector.connection.client import Client, Reply, Request, mapping, text_of
+from penstock.pipeline.connector.connection.cluster import slots_of
 from penstock.pipeline.connector.sink.ledger import (
     COMMITS,
     Ledger,
@@ -144,7 +144,7 @@ def look(options: SinkOptions, clients: Mapping[str, Client], task: Task) -> Bef
     for name, (at, *notes) in seen.items():
         for tag, note in zip(newest[name].notes, notes, strict=True):
             if at is not None and (note is None or note < at):
-                where = f", the node with the slot {slot_of(tag.encode())}"
+                where = f", the node with the slot {slots_of([tag.encode()])[0]}"
                 _report_lost(options, clients[name], note, at + 1, where)
     for name, client in clients.items():
         known = newest[name].batch if name in newest else None
