@@ -4,7 +4,7 @@ First a plain process stands for Spark, which is so cheap to start that it can b
 2,000,000 entries, stream to stream, with each delivery that promises every row once; the driver's processes are killed
 (SIGKILL, Java and Python together) when the copy has as many rows as a seed says, and it is started again, until it
 comes to its end. Then once more on `local-cluster`, where executors are killed and the query must survive. Then at a
-master that is killed and that real Sentinels fail over (`failover`), and in a cluster whose slots move (`slots`).
+master that is killed and that real Sentinels fail over (`failover`), and in a cluster whose slots move (`slot`).
 
 Missing and doubled rows must be 0, each run must have killed something, and all of them together as many as
 `--least-kills` says: a copy that was over before the first kill shows nothing. A copy that stands still ends the
@@ -42,7 +42,7 @@ from tests.support.server_process import running_server
 FORMAT = "redis_streams"
 PARQUET = "parquet"
 DELIVERIES = ("exactly-once", "idmp", "at-least-once", PARQUET)
-TASK, FAILOVER, SLOTS = "task", "failover", "slots"
+TASK, FAILOVER, SLOTS = "task", "failover", "slot"
 KINDS = (TASK, "driver", "executor", FAILOVER, SLOTS)
 QUICK_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"  # these processes do not live long enough for more
 EXECUTOR = b"CoarseGrainedExecutorBackend"
@@ -362,7 +362,7 @@ def one_run(words: argparse.Namespace, deployment: Deployment, kind: str, delive
             match kind:
                 case "task":
                     run.with_task_kills()
-                case "failover" | "slots":
+                case "failover" | "slot":
                     run.with_disturbances()
                 case "driver":
                     run.with_driver_kills()
