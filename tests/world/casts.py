@@ -5,7 +5,9 @@ A world is a cast and a number. A cast draws in an order that does not change, s
 
 import random
 from collections.abc import Awaitable, Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from tests.world import blocking, groups, memory, readers, registers, rewinding, rights, syncs, trails
@@ -24,11 +26,16 @@ def no_directives(chance: random.Random) -> dict[str, str]:
     return {}
 
 
+def nothing_around(world: "World") -> AbstractContextManager[None]:
+    return nullcontext()
+
+
 @dataclass(frozen=True, slots=True)
 class Cast:
     """always: kinds of actors that each world has. others: at least `least` of these, drawn for each world.
 
-    directives: the machine's, beside the usual ones. judges ask at the end, when nothing fails any more.
+    directives: the machine's, beside the usual ones. judges ask at the end, when nothing fails any more. A world runs
+    `within` a context.
     """
 
     name: str
@@ -38,6 +45,7 @@ class Cast:
     faults: tuple[failing.Fault, ...] = failing.ALL
     directives: Callable[[random.Random], dict[str, str]] = no_directives
     judges: tuple[Judge, ...] = ()
+    within: Callable[["World"], AbstractContextManager[None]] = nothing_around
 
     def kinds(self, chance: random.Random) -> list[type[Actor]]:
         return [*self.always, *chance.sample(self.others, chance.randrange(self.least, len(self.others) + 1))]
@@ -134,3 +142,11 @@ ALL: Final = {
     cast.name: cast
     for cast in (QUEUES, GROUPS, WAITING, RIGHTS, SWITCHES, SAVES, SYNCS, DUMPS, READERS, REWINDS, LIMITS)
 }
+if find_spec("pyarrow") is not None and find_spec("pyspark") is not None:
+    from tests.world import batches
+
+    BATCHES: Final = Cast(
+        "batches", (batches.RowFeeder, batches.BatchQuery, Administrator), 0, (batches.RowFeeder, batches.BatchQuery),
+        judges=(batches.judge,), within=batches.within,
+    )  # fmt: skip
+    ALL[BATCHES.name] = BATCHES

@@ -1,0 +1,198 @@
+"""A query of the pipeline under a small model of Spark's micro-batches, and the judge of its rows: each once.
+
+Planning, tasks, ledger and commits are the connector's own, without a JVM; they run in fibers. A checkpoint is the
+offsets that were planned and the number of batches that were committed. Tasks die amid their rows, and drivers between
+any two steps: the next one goes on by the checkpoint.
+"""
+
+import asyncio
+import warnings
+from collections import Counter as Counts
+from collections.abc import Generator
+from contextlib import AbstractContextManager, closing
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+
+from penstock.pipeline.connector.sink.ledger import Task
+from penstock.pipeline.connector.sink.sink_options import read_sink
+from penstock.pipeline.connector.sink.sink_writer import commit_batch, write_task
+from penstock.pipeline.errors import DataLoss, PipelineError
+from tests.pipeline.driving import Query
+from tests.world.actors import OK, REFUSED, Actor, Write
+from tests.world.client import Client
+from tests.world.fibers import Fiber, connector_in
+from tests.world.memory import used_bytes
+from tests.world.process import Machine
+
+if TYPE_CHECKING:
+    from tests.world.world import World
+
+FEED: Final = b"feed"
+ROWS: Final = "_id string, n bigint"
+DRAIN_S: Final = 60.0
+IS_TOLD: Final = "(marker '"  # of an error that names the marker which has other rows
+SHOWN: Final = 5
+
+
+class TaskDies(Exception):
+    """The process of a task, or the driver, ends."""
+
+
+class RowFeeder(Actor):
+    """Adds rows with numbers; at times the stream is trimmed."""
+
+    def __init__(self, world: "World", machine: Machine, number: int) -> None:
+        super().__init__(world, machine, number)
+        self.added: list[Write] = []
+        self.has_trimmed = False
+        self._trims = self.chance.random() < 0.3
+
+    async def step(self) -> None:
+        if self._trims and self.chance.random() < 0.02:
+            self.has_trimmed = True
+            await self.client.ask(b"XTRIM", FEED, b"MAXLEN", b"%d" % self.chance.choice((0, 5, 50)))
+        writes = [self.begin(b"%d" % self._next(at), []) for at in range(self.chance.choice((1, 3, 20)))]
+        self.added += writes
+        await self.all_of([(b"XADD", FEED, b"*", b"n", write.name) for write in writes], writes)
+
+    def _next(self, at: int) -> int:
+        return self.number * 1_000_000 + len(self.added) + at
+
+
+class BatchQuery(Actor):
+    """Reads the rows and writes them into a stream of its own, batch after batch. told: entries reported as missing."""
+
+    def __init__(self, world: "World", machine: Machine, number: int) -> None:
+        super().__init__(world, machine, number)
+        machine.reading = used_bytes  # the ledger asks INFO memory: the system says another number each time
+        chance = self.chance
+        self.sink = f"rows:{number}"
+        self.told = 0
+        self.warned: list[str] = []
+        self.is_calm = False
+        self.problem = ""  # with which it ended the last time
+        self._options = {
+            "stream": FEED.decode(), "startingId": "earliest", "failOnDataLoss": "false", "retryTimeout": "3s",
+            "fetchSize": chance.choice(("1", "5", "100")), "minPartitions": chance.choice(("1", "2", "3")),
+        }  # fmt: skip
+        if chance.random() < 0.5:
+            self._options["maxEntriesPerTrigger"] = chance.choice(("5", "50"))
+        if chance.random() < 0.3:
+            self._options |= {"group": "g", "groupMode": "shared", "consumer": f"spark{number}"}
+        self._query: Query | None = None
+        self._committed = 0
+
+    async def step(self) -> None:
+        await self.attempt()
+
+    async def attempt(self) -> bool:
+        """One micro-batch, from where the checkpoint is; whether there is more to do."""
+        try:
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always")
+                goes_on: bool = await Fiber(self._trigger).run()
+            self.warned += [text for one in caught if "these are not there" not in (text := str(one.message))]
+        except (TaskDies, PipelineError) as problem:
+            self.problem = f"{type(problem).__name__} {problem}"
+            self.world.story.tell(self.name, f"ends at batch {self._committed}: {self.problem}")
+            if isinstance(problem, DataLoss):
+                self.warned.append(str(problem))
+            self._restart()
+            return True
+        return goes_on
+
+    def _restart(self) -> None:
+        """A new driver, with the same checkpoint."""
+        if self._query is not None:
+            self._note(self._query)
+            self._query.stop()
+            self._query.reader = None
+
+    def _note(self, query: Query) -> None:
+        missing = query.reader.missing()["entriesMissingByCause"]
+        self.told = max(self.told, sum(missing.values()))
+
+    def _trigger(self) -> bool:
+        if self._query is None:
+            self._query = Query(ROWS, **self._options)
+        query = self._query
+        if query.reader is None:
+            query.start_driver()
+        if self._committed == len(query.log) - 1 and query.plan() is None:
+            return False
+        self._maybe_die("after planning")
+        number, sink = self._committed, {"stream": self.sink, "pipeline": "3", "retryTimeout": "3s"}
+        found = read_sink(sink | {"failOnDataLoss": "false", "markerBatches": "4"}, False)
+        messages = []
+        for partition, task in enumerate(query.tasks()):
+            while True:
+                try:
+                    messages.append(
+                        write_task(found, Task(f"q{self.number}", number, partition, follows=True), self._pages(task))
+                    )
+                    break
+                except TaskDies:
+                    self.world.story.tell(self.name, f"task {partition} of batch {number} is run again")
+        commit_batch(found, messages, number)
+        self._maybe_die("before Spark's commit")
+        self._committed += 1
+        self._note(query)
+        self.world.story.tell(self.name, f"batch {number} is committed: {len(messages)} tasks")
+        return True
+
+    def _pages(self, task: Any) -> Generator[Any, None, None]:
+        assert self._query is not None, "it has planned the task"
+        with closing(self._query.reader.read(task)) as found:
+            for page in found:
+                yield pa.record_batch({"n": page.column("n")})
+                if not self.is_calm and self.chance.random() < 0.03:
+                    raise TaskDies
+
+    def _maybe_die(self, where: str) -> None:
+        if not self.is_calm and self.chance.random() < 0.05:
+            raise TaskDies(where)
+
+
+def within(world: "World") -> AbstractContextManager[None]:
+    """The connector's sockets and clocks are this world's."""
+    return connector_in(world.network, world.machine)
+
+
+async def judge(world: "World", client: Client) -> list[str]:
+    objections: list[str] = []
+    writes = {write.name: write for actor in world.actors if isinstance(actor, RowFeeder) for write in actor.added}
+    trims = any(isinstance(actor, RowFeeder) and actor.has_trimmed for actor in world.actors)
+    for actor in world.actors:
+        if isinstance(actor, BatchQuery):
+            objections += await _judge_of(world, client, actor, writes, trims)
+    return objections[:SHOWN]
+
+
+async def _judge_of(
+    world: "World", client: Client, query: BatchQuery, writes: dict[bytes, Write], trims: bool
+) -> list[str]:
+    """Let the query read what is left, then compare its rows with what was added."""
+    query.is_calm = True
+    until_s = world.loop.time() + DRAIN_S
+    while await query.attempt():
+        if world.loop.time() > until_s:
+            is_told = trims and IS_TOLD in query.problem  # a batch was to be run again, and its entries are trimmed
+            is_excused = is_told or world.keeping().may_forget
+            return [] if is_excused else [f"{query.name} does not come to an end: {query.problem}"]
+        await asyncio.sleep(0.1)
+    rows = Counts(fields[1] for _, fields in await client.ask(b"XRANGE", query.sink.encode(), b"-", b"+"))
+    if world.keeping().may_forget:
+        return []  # the server may have gone back behind what the checkpoint has
+    objections = [f"row {name.decode()} is there {count} times" for name, count in rows.items() if count > 1]
+    objections += [f"row {name.decode()} was refused, and is there" for name in rows if _is_refused(writes.get(name))]
+    missing = [name for name, write in writes.items() if write.outcome == OK and name not in rows]
+    if missing and not (trims and (len(missing) <= query.told or query.warned)):
+        objections.append(f"{query.name}: {len(missing)} rows are missing ({missing[:3]}), told of {query.told}")
+    if not trims and (query.told or query.warned):
+        objections.append(f"{query.name} tells of a loss, and nothing was taken: {query.told} {query.warned[:1]}")
+    return objections
+
+
+def _is_refused(write: Write | None) -> bool:
+    return write is None or write.outcome == REFUSED

@@ -1,0 +1,25 @@
+"""Simulated worlds in which the pipeline's connector reads and writes, without Spark, while the server crashes."""
+
+import pytest
+
+pytest.importorskip("pyspark")
+pytest.importorskip("pyarrow")
+
+from tests.support.seeds import seeds
+from tests.world import casts
+from tests.world.world import World
+
+FOUND = {2: "a committed batch that was run again was written again, when that was no longer looked for"}
+
+
+@pytest.mark.parametrize("seed", [*seeds(2, 100), *FOUND])
+def test_no_judge_objects_to_a_world_with_a_query(seed: int) -> None:
+    assert World(seed, casts.BATCHES).run() == []
+
+
+def test_a_world_with_a_query_happens_again_by_its_number() -> None:
+    worlds = [World(2, casts.BATCHES, is_told=True) for _ in range(2)]
+    for world in worlds:
+        world.run()
+
+    assert worlds[0].story.lines == worlds[1].story.lines
