@@ -42,7 +42,7 @@ def _smaller(cut: Cut) -> Iterator[Cut]:
     for luck in (cut.luck, *range(1, LUCKS)):
         if cut.lasts_s / 2 >= SHORTEST_S:
             yield Cut(cut.actors, cut.faults, cut.lasts_s / 2, luck)
-        for place in range(len(cut.actors)):
+        for place in range(len(cut.actors) if len(cut.actors) > 1 else 0):  # a world has an actor at least
             yield Cut(cut.actors[:place] + cut.actors[place + 1 :], cut.faults, cut.lasts_s, luck)
         for place in range(len(cut.faults)):
             yield Cut(cut.actors, cut.faults[:place] + cut.faults[place + 1 :], cut.lasts_s, luck)
