@@ -73,7 +73,7 @@ def test_pipelines_get_the_same_replies_and_the_same_log(seed: int) -> None:
     sessions = [engine.server.connect() for engine in engines]
     for _ in range(60):
         name = chance.choice([b"SET", b"SET", b"GET", b"INCR", b"EXPIRE", b"DEL", b"MGET", b"APPEND"])
-        values = {b"SET": [b"1", b"text", b"x" * 64, b"x" * 65], b"EXPIRE": [b"100", b"-1"], b"APPEND": [b"", b"9"]}
+        values = {b"SET": [b"1", b"text", b"x" * 128, b"x" * 129], b"EXPIRE": [b"100", b"-1"], b"APPEND": [b"", b"9"]}
         requests = [
             [name, b"key:%d" % chance.randrange(30), *([chance.choice(values[name])] if name in values else [])]
             for _ in range(chance.randrange(1, 20))
@@ -96,7 +96,7 @@ def many_keys(dialogue: Dialogue) -> None:
 def test_many_keys_survive_a_log_an_rdb_file_and_a_reload() -> None:
     dialogue = Dialogue(make_engine(log=UnitLog(), settings=settings_with(enable_debug_command="yes")))
     many_keys(dialogue)
-    dialogue("PEXPIREAT key:10400 9000000000000", "RPUSH l a", f"SET long {'x' * 100}")
+    dialogue("PEXPIREAT key:10400 9000000000000", "RPUSH l a", f"SET long {'x' * 200}")
     engine = dialogue.engine
     assert engine.keyspace.databases[0].values.packed == MANY - FEW
     expected = keyspace(engine)
