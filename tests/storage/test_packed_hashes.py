@@ -15,7 +15,7 @@ FIELDS = some.one_of(
     some.sampled_from([b"", b"a", b"name", b"n" * field_names.LONGEST_SHARED, b"n" * 65, b"n" * 256]),
     some.integers(0, 40).map(lambda number: b"field:%d" % number),
 )
-MANY = [0, field_names.MOST_NAMES, 1024]  # fields, at which forms change
+MANY = [0, field_names.MOST_NAMES, 512, 1024]  # fields, at which forms change
 VALUES = some.one_of(some.binary(max_size=4), some.sampled_from([b"v" * 255, b"v" * 256]))
 PAIRS = some.dictionaries(FIELDS, VALUES, min_size=1)
 STEPS = some.tuples(some.sampled_from(["put", "put_all", "remove", "copy", "walk", "outgrow", "settle"]), PAIRS)

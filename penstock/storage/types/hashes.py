@@ -11,7 +11,7 @@ from itertools import chain, islice
 from typing import Final
 
 from penstock.storage.types.collection import PART_OVERHEAD, Timed
-from penstock.storage.types.field_names import MOST_NAMES, FieldNames, shared_name, shared_names
+from penstock.storage.types.field_names import FieldNames, shared_name, shared_names
 from penstock.storage.types.list_nodes import (
     LONGEST_PACKED,
     item_at,
@@ -21,7 +21,7 @@ from penstock.storage.types.list_nodes import (
     with_other,
     without_place,
 )  # fmt: skip
-from penstock.storage.types.packed_table import MOST_ENTRIES, PackedTable, fits
+from penstock.storage.types.packed_table import MOST_ENTRIES, MOST_ORDERED, PackedTable, fits
 from penstock.storage.types.scan_order import HashOrder
 
 SAMPLED: Final = 64  # fields measured for the estimate of memory_usage
@@ -156,7 +156,7 @@ class Hash(Timed):
         if isinstance(fields, dict):
             if fields:
                 return False
-        elif len(self) >= (MOST_ENTRIES if self.is_large else MOST_NAMES) and not self.has(field):
+        elif len(self) >= (MOST_ENTRIES if self.is_large else MOST_ORDERED) and not self.has(field):
             return False
         return fits(field, value)
 
@@ -304,7 +304,8 @@ class Hash(Timed):
 
     def words(self) -> list[bytes]:
         """The fields and their values in turn, in a list of the caller's own. O(n)."""
-        return list(chain.from_iterable(self.pairs()))
+        fields = self._fields
+        return fields.words() if isinstance(fields, PackedTable) else list(chain.from_iterable(self.pairs()))
 
     def pairs(self) -> Iterable[tuple[bytes, bytes]]:
         """The fields with their values, in order: valid until the next change. O(1), O(n) where packed."""

@@ -144,9 +144,9 @@ class Set(Timed):
         few: bytes | None = None
         if self._form is Form.INTSET:
             if count <= MOST_INTEGERS:
-                few = packed_integers.packed(list(many.members()))
+                few = packed_integers.packed(many.listed())
         elif count <= MOST_PACKED:
-            few = packed_members.packed(list(many.members()))
+            few = packed_members.packed(many.listed())
         if few is not None:
             self._few, self._count = few, count
             self._many = None
@@ -197,11 +197,9 @@ class Set(Timed):
         self.expect(1, limits)
         if self.has(member):
             return False
-        if self._form is Form.HASHTABLE:
-            self._add_new(member)
-        else:
+        if self._form is not Form.HASHTABLE:
             self._outgrow(member, limits)
-            self._add_new(member)
+        self._add_new(member)
         count = len(self)
         if not count & count - 1:
             self.recount(count - 1, count)
@@ -317,7 +315,7 @@ class Set(Timed):
         """The members as they are told: integers by size while the form is an intset, others as they came."""
         if self._many is None:
             return self._few_members()
-        listed = list(self._many.members())
+        listed = self._many.listed()
         if self._form is Form.INTSET:
             listed.sort(key=int)
         return listed

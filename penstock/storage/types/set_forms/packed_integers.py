@@ -131,10 +131,8 @@ def with_member(numbers: bytes, member: bytes) -> bytes:
         return _packed_numbers(sorted([*numbers_of(numbers), number]))
     place: i64 = _place_for(numbers, number)
     writer = BytesWriter()
-    writer.write(numbers[:place])
     _write(writer, numbers[0], number)
-    writer.write(numbers[place:])
-    return writer.getvalue()
+    return b"".join((numbers[:place], writer.getvalue(), numbers[place:]))
 
 
 def without(numbers: bytes, member: bytes) -> bytes:
