@@ -1,8 +1,8 @@
 """`python -m bench.core_profile`: which modules the core build compiles, into packaging/core_modules.txt.
 
-Under every load of `make bench` (its parts `loads` and `singles`), and under the frameworks of `make clients` that are
-installed, a server tells how long it was in each module (bench/profiled_server.py). In the core are the modules that
-have nearly all of the time under any of them; and whatever the load, those of `always_in_core`.
+Under every load of `make bench` (its parts `loads`, `singles` and `queues`), and under the frameworks of `make clients`
+that are installed, a server tells how long it was in each module (bench/profiled_server.py). In the core are the
+modules that have nearly all of the time under any of them; and whatever the load, those of `always_in_core`.
 """
 
 import importlib
@@ -20,7 +20,8 @@ from typing import Final
 
 from bench.costs import Turn
 from bench.loads import LOADS, Load
-from bench.servers import ROOT, WITHOUT_LOG, Candidate, Server, packed, running
+from bench.queues import PHASES, run_phase
+from bench.servers import ROOT, WITHOUT_LOG, Absent, Candidate, Server, packed, running
 from bench.singles import ONE_AT_A_TIME, SingleLoad, SingleTurn
 
 SHARE: Final = 0.99  # of our code's time under each load that is to be in the core
@@ -74,11 +75,31 @@ def of_load(load: Load | SingleLoad, server: Server, folder: Path) -> Seconds:
         turn.slice(0, len(batches))
     os.kill(server.pid, signal.SIGUSR1)
     turn.close()
+    return told(load.name, folder)
+
+
+def of_queue(folder: Path) -> Iterator[tuple[str, Seconds]]:
+    """Each phase of a queue's life; none where the package is not installed."""
+    candidate = Profiled("profiled", Path(sys.executable), ROOT)
+    with running(candidate, *WITHOUT_LOG, variables={"PROFILE_INTO": str(folder)}) as server:
+        for phase, jobs in PHASES.items():
+            os.kill(server.pid, signal.SIGUSR1)
+            try:
+                run_phase(server, phase, int(jobs * SCALE))
+            except Absent:
+                yield f"queue, {phase}", {}
+                return
+            os.kill(server.pid, signal.SIGUSR1)
+            yield f"queue, {phase}", told(phase, folder)
+
+
+def told(load: str, folder: Path) -> Seconds:
+    """What the server writes when its profile ends."""
     deadline_s = time.monotonic() + PATIENCE_S
-    while not (told := taken(folder)):
-        assert time.monotonic() < deadline_s, f"{load.name}: the server wrote no profile"
+    while not (found := taken(folder)):
+        assert time.monotonic() < deadline_s, f"{load}: the server wrote no profile"
         time.sleep(LOOK_EVERY_S)
-    return told
+    return found
 
 
 def of_frameworks(folder: Path) -> Iterator[tuple[str, Seconds]]:
@@ -151,12 +172,12 @@ def main() -> int:
     chosen = always_in_core(compilable)
     with tempfile.TemporaryDirectory(prefix="penstock-profile-") as name:
         folder = Path(name)
-        for profiles, share in ((of_loads, SHARE), (of_frameworks, SHARE_OF_FRAMEWORKS)):
+        for profiles, share in ((of_loads, SHARE), (of_queue, SHARE), (of_frameworks, SHARE_OF_FRAMEWORKS)):
             for of, seconds in profiles(folder):
                 new = [module for module in busiest(seconds, compilable, share) if module not in chosen]
                 chosen.update(new)
-                told = f"{sum(seconds.values()):.2f} s {' '.join(new)}" if seconds else "not there"
-                print(f"{of}: {told}", flush=True)
+                shown = f"{sum(seconds.values()):.2f} s {' '.join(new)}" if seconds else "not there"
+                print(f"{of}: {shown}", flush=True)
     core = sorted(with_relatives(chosen, compilable))
     (ROOT / compiling["CORE_LIST"]).write_text("".join(f"{module}\n" for module in core))
     print(f"{len(core)} of {len(compilable)} modules are the core: {compiling['CORE_LIST']}")
