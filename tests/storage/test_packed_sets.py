@@ -1,7 +1,8 @@
-"""Sets that are packed, beside a table of their members."""
+"""Sets that are packed, beside a dict of their members."""
 
 from random import Random
 
+import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
@@ -182,3 +183,21 @@ def test_a_set_of_integers_grows_and_shrinks_through_all_widths() -> None:
     assert not any(map(held.has, [b"", b"-", b"07", b"-0", b"9223372036854775808", b"-32769", b"x"]))
     assert held.remove([b"%d" % number for number in numbers]) == len(numbers)
     assert held.listed() == [b"7"]
+
+
+@pytest.mark.parametrize(("first", "width"), [(0, 2), (-100_000, 4), (2**40, 8)])
+def test_an_integer_takes_as_many_bytes_as_the_largest_needs(first: int, width: int) -> None:
+    held = Set.made([b"%d" % number for number in range(first, first + 16)], LIMITS[0])
+    size = held.memory_usage()
+
+    held.remove([b"%d" % (first + 3)])
+
+    assert size - held.memory_usage() == width
+
+
+@pytest.mark.skipif(not MOST_ENTRIES, reason="the plain build has dicts")
+@pytest.mark.parametrize("count", [200, MOST_ENTRIES])
+def test_some_hundred_members_take_little_memory(count: int) -> None:
+    held = Set.made([b"member:%03d" % number for number in range(count)], LIMITS[0])
+
+    assert held.memory_usage() < 400 + count * 20
