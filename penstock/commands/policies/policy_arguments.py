@@ -7,7 +7,7 @@ from penstock.engine import arguments, refusals
 from penstock.engine.table.key_place import KeyPlace
 from penstock.engine.table.option_table import OptionTable
 from penstock.errors import ReplyError
-from penstock.storage.policies.group_policy import EXPIRE, EXPIRE_AT, FOREVER, GroupSettings
+from penstock.storage.policies.group_policy import FOREVER, GroupSettings
 from penstock.storage.policies.stream_policies import NONE, StreamSettings
 from penstock.storage.streams.trim import ACKNOWLEDGED
 
@@ -49,7 +49,7 @@ STREAM_OPTIONS: Final = PolicyOptions(
 )
 GROUP_OPTIONS: Final = PolicyOptions({
     b"ACKWAIT": 1, b"BACKOFF": 2, b"JITTER": 1, b"MAXDELIVER": 1, DEAD_LETTER: 1, b"REAP": 1, b"KEY": 1,
-    PAUSE: 1, RATE: 2, b"INFLIGHT": 1, EXPIRE: 1, EXPIRE_AT: 1,
+    PAUSE: 1, RATE: 2, b"INFLIGHT": 1, b"EXPIRE": 1, b"EXPIREAT": 1,
     b"PARALLEL": 1, b"FAIR": 1, b"PRIORITY": 1, b"AGING": 1, b"LOOKAHEAD": 1, b"ONDISCONNECT": 1,
 })  # fmt: skip
 
@@ -227,9 +227,9 @@ def read_group_options(settings: GroupSettings, reader: OptionReader, now_ms: in
             settings.aging_ms = reader.bounded(1, LONGEST_AGING_MS)
         elif option == b"LOOKAHEAD":
             settings.look_ahead = reader.bounded(0, MOST_IN_FLIGHT)
-        elif option == EXPIRE:
+        elif option == b"EXPIRE":
             settings.expire_ms = reader.number(1)
-        elif option == EXPIRE_AT:
+        elif option == b"EXPIREAT":
             settings.expire_field = reader.name()
         elif option == b"ONDISCONNECT":
             settings.gives_back = reader.gives_back()
