@@ -6,7 +6,9 @@ import socket
 import subprocess
 import sys
 import threading
+from collections.abc import Iterator
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 import redis
@@ -23,6 +25,8 @@ ROOT = Path(__file__).parents[2]
 class Command:
     """A run of `penstock cluster`, at a free base port."""
 
+    running: ClassVar[list[subprocess.Popen[str]]] = []
+
     def __init__(self, folder: Path, *words: str, nodes: int = 2) -> None:
         self.port = base_port(nodes)
         command = [sys.executable, "-m", "penstock", "cluster", str(nodes), "--port", str(self.port)]
@@ -30,6 +34,7 @@ class Command:
         self.process = subprocess.Popen(
             [*command, *words], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
         )
+        self.running.append(self.process)
         self.lines: list[str] = []
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
@@ -51,6 +56,16 @@ class Command:
         code = self.process.wait(60)
         self._reader.join(60)
         return code
+
+
+@pytest.fixture(autouse=True)
+def _end_all() -> Iterator[None]:
+    """Nodes end with their launcher, also after a test that fails."""
+    yield
+    while Command.running:
+        process = Command.running.pop()
+        process.kill()
+        process.wait()
 
 
 def base_port(count: int) -> int:
