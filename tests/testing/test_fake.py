@@ -87,6 +87,7 @@ def test_a_server_that_is_not_connected_refuses_and_keeps_its_keys() -> None:
     with pytest.raises(redis.ConnectionError):
         asyncio.run(value_of(FakeAsyncRedis(server=server)))
 
+    assert client.connection_pool.connection_kwargs["retry"] is None  # redis-py would sleep for seconds
     server.connected = True
     assert server.connected
     assert client.get("k") == b"v"

@@ -18,6 +18,7 @@ from penstock.testing.embedded import Server
 
 Version: TypeAlias = tuple[int, ...] | str | int
 PLACE: Final = frozenset({"host", "port", "path"})
+NO_RETRY: Final[dict[str, Any]] = {"retry": None}  # redis.Redis would sleep for seconds between attempts to connect
 LOGIN: Final = frozenset({"password", "username"})
 
 
@@ -135,7 +136,7 @@ class FakeRedis(redis.Redis):
     ) -> None:
         is_own = connection_pool is None
         if is_own:
-            connection_pool = redis.Redis(*values, **(DEFAULTS | options)).connection_pool
+            connection_pool = redis.Redis(*values, **(DEFAULTS | NO_RETRY | options)).connection_pool
             if server is None and (values or "host" in options):
                 server = PLACES.server(connection_pool.connection_kwargs, version, server_type)
             _faked(connection_pool, FakeConnection, server or FakeServer(version, server_type))
@@ -166,7 +167,7 @@ class FakeAsyncRedis(redis.asyncio.Redis):
     ) -> None:
         is_own = connection_pool is None
         if is_own:
-            connection_pool = redis.asyncio.Redis(*values, **(DEFAULTS | options)).connection_pool
+            connection_pool = redis.asyncio.Redis(*values, **(DEFAULTS | NO_RETRY | options)).connection_pool
             if server is None and (values or "host" in options):
                 server = PLACES.server(connection_pool.connection_kwargs, version, server_type)
             _faked(connection_pool, FakeAsyncConnection, server or FakeServer(version, server_type))
