@@ -27,6 +27,7 @@ def tell(server: Ours, seed: int) -> None:
     server.lines("XADD skipped 1-1 k x", "PENSTOCK.POLICY skipped MAXLEN 0 ACKED", "XGROUP CREATE skipped g $")
     server.lines("XADD skipped 2-1 k x", "XREADGROUP GROUP g a STREAMS skipped >", "XACK skipped g 2-1")
     server.lines("PENSTOCK.POLICY later FORWARD s AFTER 1500", "PENSTOCK.POLICY s GROUP g RATE 3 900")
+    server.lines("XREADGROUP GROUP g a STREAMS s >")  # the log has a line of RATED
     for _ in range(120):
         group, consumer = chance.choice("gh"), chance.choice("abc")
         request = chance.choice(
