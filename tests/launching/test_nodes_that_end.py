@@ -13,6 +13,8 @@ from tests.support.deployments import until
 from tests.support.reference_server import LOCALHOST
 from tests.support.wire import Array, Bulk, Connection, Error
 
+pytestmark = pytest.mark.slow
+
 DOWN = Error(b"CLUSTERDOWN The cluster is down")
 KEYS = [f"key:{number}" for number in range(60)]
 
