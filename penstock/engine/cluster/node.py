@@ -155,7 +155,7 @@ class Node:
         self.id = own.id
         self.shard_id = own.shard_id or self.shard_id
         self.epoch, self.current_epoch = own.epoch, found.current_epoch
-        self.owned = bytearray([ASSIGNED if slot else NOT_OWNED for slot in own.slots])
+        self.owned = bytearray([ASSIGNED if slot else NOT_OWNED for slot in bytes(own.slots)])
 
 
 def keys_in(slot: int, keys: list[bytes]) -> list[bytes]:
