@@ -227,7 +227,8 @@ def smismember(ctx: Context, args: list[bytes]) -> bytes:
 )
 def smembers(ctx: Context, args: list[bytes]) -> bytes:
     found = read_set(ctx, args[1])
-    found = found if found is None else shown(ctx, found)
+    if found is not None:
+        found = shown(ctx, found)
     return reply.set_of_bulks([] if found is None else found.listed(), ctx.resp3)
 
 
