@@ -138,9 +138,11 @@ def with_member(numbers: bytes, member: bytes) -> bytes:
 def without(numbers: bytes, member: bytes) -> bytes:
     """Without a member; as it was if that is not there. O(n)."""
     number = number_of(member)
-    if number is None or not _has(numbers, number):
+    if number is None or not numbers:
+        return numbers
+    place: i64 = _place_for(numbers, number)
+    if place >= len(numbers) or _number_at(numbers, place) != number:
         return numbers
     if len(numbers) == HEAD + numbers[0]:
         return b""
-    place: i64 = _place_for(numbers, number)
     return numbers[:place] + numbers[place + numbers[0] :]
