@@ -8,6 +8,7 @@ from typing import Final
 
 from penstock.commands import registry
 from penstock.engine.table import argument_tree, command_syntax
+from penstock.engine.table.argument_tree import Argument
 from penstock.engine.table.client_compat import OWN_PREFIX
 from penstock.engine.table.row import Row
 from penstock.errors import ReplyError
@@ -69,7 +70,7 @@ def option_table(leaves: Iterable[Row]) -> str:
             continue
         name = row.name.replace("|", " ")
         lines.append(_option_line(f"`{name}`", row.declared.since, topics[row.name, ""]))
-        for option, since in argument_tree.dated_tokens(command_syntax.parse(row.syntax)):
+        for option, since in argument_tree.dated_tokens(_arguments(row)):
             lines.append(_option_line(f"`{name} ... {option}`", since or row.declared.since, topics[row.name, option]))
     return OPTIONS_HEAD + "".join(lines)
 
@@ -106,8 +107,12 @@ def _leaves(rows: Iterable[Row]) -> list[Row]:
     return found
 
 
+def _arguments(row: Row) -> list[Argument]:
+    return argument_tree.without(command_syntax.parse(row.syntax), row.hidden)
+
+
 def _line(row: Row) -> str:
-    words = f"{row.name.replace('|', ' ')} {argument_tree.shown(command_syntax.parse(row.syntax))}".rstrip()
+    words = f"{row.name.replace('|', ' ')} {argument_tree.shown(_arguments(row))}".rstrip()
     notes = f"Since {'Penstock ' if row.name.startswith(OWN_PREFIX) else ''}{row.declared.since}."
     if row.declared.deprecated is not None:
         since, instead = row.declared.deprecated

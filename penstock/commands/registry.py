@@ -26,12 +26,12 @@ def _declare() -> None:
 
 _declare()
 TABLE: Final = command_table.build(command_table.DECLARED)  # once: rows do not change, and are every engine's
-COMMANDS: Final = CommandLookup(TABLE, Compatibility(), ())  # of every engine that hides and renames none
+COMMANDS: Final = CommandLookup(TABLE, Compatibility(), ())  # of every engine with the newest, and none renamed
 
 
 def table() -> dict[bytes, Command]:
-    """The command table by upper-case name."""
-    return dict(TABLE)
+    """The command table by upper-case name, without what only Valkey has."""
+    return dict(COMMANDS.table)
 
 
 def new_engine(

@@ -5,13 +5,17 @@ from collections.abc import Iterator
 import pytest
 
 from penstock.clock import ManualClock
+from tests.support.clock import NOW_MS
 from tests.support.dialogue import Dialogue
-from tests.support.engines import make_engine, settings_with
+from tests.support.engines import loaded_engine, make_engine, settings_with
+from tests.support.keyspace_picture import keyspace
+from tests.support.log import UnitLog
 from tests.support.reference_server import NoReference, reference_binary, reference_server
 from tests.support.shell_words import split
 from tests.support.wire import Array, Bulk, Connection, Error, Integer, Simple, Value, parse
 
 ON = " script: on @user_script:1."
+WRONG_COUNT = "-ERR numfields should be greater than 0 and match the provided number of fields"
 DIALOGUES = {
     "a script's table is called server": [
         ("""EVAL "return server.call('SET','a','1')" 0""", "+OK"),
@@ -56,6 +60,57 @@ DIALOGUES = {
         ("HSET h f v", ":1"),
         ("INFO keyspace", "$# Keyspace\r\ndb0:keys=1,expires=0,avg_ttl=0,keys_with_volatile_items=0\r\n"),
     ],
+    "HSETEX has conditions on the key": [
+        ("HSETEX h XX FIELDS 1 f v", ":0"),
+        ("EXISTS h", ":0"),
+        ("HSETEX h FNX NX EX 100 FIELDS 1 f v", ":1"),
+        ("HSETEX h nx FIELDS 1 f w", ":0"),
+        ("HSETEX h XX FXX KEEPTTL FIELDS 1 f x", ":1"),
+        ("HGET h f", "$x"),
+        ("HSETEX h NX XX FIELDS 1 f v", "-ERR syntax error"),
+        ("SET s v", "+OK"),
+        ("HSETEX s NX FIELDS 1 f v", "-WRONGTYPE Operation against a key holding the wrong kind of value"),
+    ],
+    "fields are the last words": [
+        ("HSETEX h FIELDS 1 f v EX 10", WRONG_COUNT),
+        ("HSETEX h EX 10 ZZ 20", WRONG_COUNT),
+        ("HSETEX h EX FIELDS 1 f v", "-ERR syntax error"),
+        ("HSETEX h ZZ FIELDS 1 f v", "-ERR syntax error"),
+        ("HSETEX h EX 10 PX 10 FIELDS 1 f v", "-ERR syntax error"),
+        ("HSETEX h EX x EX 20 FIELDS 1 f v", ":1"),
+        ("HTTL h FIELDS 1 f", "*1 :20"),
+        ("HSETEX h FIELDS x f v", "-ERR value is not an integer or out of range"),
+        ("HGETEX h FIELDS 2 f", WRONG_COUNT),
+        ("HGETEX h KEEPTTL FIELDS 1 f", "-ERR syntax error"),
+        ("HGETEX h PERSIST PERSIST FIELDS 1 f", "*1 $v"),
+        ("HGETEX h EX 10 FIELDS 1", WRONG_COUNT),
+        ("HTTL h FIELDS 2 f", "-ERR syntax error"),
+        ("HTTL h f g h", "-ERR syntax error"),
+        ("HPERSIST h FIELDS 0 f", WRONG_COUNT),
+        ("HGETDEL h FIELDS 1 f g", WRONG_COUNT),
+    ],
+    "times of fields are refused as those of keys": [
+        ("HSET h f v", ":1"),
+        ("HEXPIRE h -1 FIELDS 1 f", "-ERR invalid expire time in 'hexpire' command"),
+        ("HEXPIRE h -1 FIELDS 0 f", WRONG_COUNT),
+        ("HSETEX h EX -1 FIELDS 1 f v", "-ERR invalid expire time in 'hsetex' command"),
+        ("HEXPIREAT h 9223372036854776 FIELDS 1 f", "-ERR invalid expire time in 'hexpireat' command"),
+        ("HPEXPIREAT h 9223372036854775807 FIELDS 1 f", "*1 :1"),
+        ("HGETEX h PXAT 9223372036854775807 FIELDS 1 f", "*1 $v"),
+        ("SET s v", "+OK"),
+        ("HEXPIRE s -1 FIELDS 1 f", "-ERR invalid expire time in 'hexpire' command"),
+    ],
+    "conditions of fields' times are those of keys": [
+        ("HSET h f v g w", ":2"),
+        ("HEXPIRE h 10 ZZ FIELDS 1 f", "-ERR Unsupported option ZZ"),
+        ("HEXPIRE h 10 NX XX FIELDS 1 f",
+         "-ERR NX and XX, GT or LT options at the same time are not compatible"),
+        ("HEXPIRE h 10 GT LT FIELDS 1 f", "-ERR GT and LT options at the same time are not compatible"),
+        ("HEXPIRE h 100 FIELDS 1 f", "*1 :1"),
+        ("HEXPIRE h 50 LT XX FIELDS 2 f g", "*2 :1 :0"),
+        ("HEXPIRE h 90 XX GT FIELDS 2 f g", "*2 :1 :0"),
+        ("HTTL h FIELDS 2 f g", "*2 :90 :-1"),
+    ],
 }  # fmt: skip
 
 
@@ -92,6 +147,15 @@ def test_valkey_s_dialect_is_spoken(clock: ManualClock, name: str) -> None:
 
     asked = [request for request, _ in DIALOGUES[name]]
     assert [(request, shown(parse(client.raw(request))[0])) for request in asked] == DIALOGUES[name]
+
+
+@pytest.mark.parametrize("name", DIALOGUES)
+def test_what_is_logged_in_valkey_s_dialect_is_loaded_with_any(clock: ManualClock, name: str) -> None:
+    log = UnitLog()
+    client = Dialogue(make_engine(clock, log, settings_with(compat_version="valkey-9.1")))
+
+    client(*[request for request, _ in DIALOGUES[name]])
+    assert keyspace(loaded_engine([log.text], NOW_MS)) == keyspace(client.engine)
 
 
 @pytest.mark.parametrize("name", DIALOGUES)

@@ -16,6 +16,7 @@ from typing import Final, TypeAlias
 from penstock.commands.registry import table
 from penstock.engine.table import command_syntax
 from penstock.engine.table.argument_tree import Argument
+from penstock.engine.table.client_compat import ONLY_VALKEY
 from penstock.engine.table.row import Row
 from tests.support.random_words import RandomWords, Request
 
@@ -154,6 +155,8 @@ class TableRequests(RandomWords):
         return found(request) if callable(found) else found
 
     def _is_known(self, argument: Argument) -> bool:
+        if argument.came.startswith(ONLY_VALKEY):
+            return False
         since = argument.since.lstrip("-")
         return not since or tuple(map(int, since.split("."))) <= self.vocabulary.version
 

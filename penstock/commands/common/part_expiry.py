@@ -26,9 +26,15 @@ EXPIRATIONS: Final = (b"EX", b"PX", b"EXAT", b"PXAT")
 
 def expire(ctx: Context, args: list[bytes], words: PartWords, found: Timed | None, rest: bytes, base_ms: int) -> bytes:
     """Set the times of expiry of parts of a key's value. `rest`: of the command's name, as PEXPIREAT."""
-    key = args[1]
     when_ms = moment(args[2], base_ms, not rest.startswith(b"P"), words.name(rest).lower())
     parts, condition = _read_expire(args, words)
+    return expire_read(ctx, args[1], words, found, when_ms, parts, condition)
+
+
+def expire_read(
+    ctx: Context, key: bytes, words: PartWords, found: Timed | None, when_ms: int, parts: list[bytes], condition: bytes
+) -> bytes:
+    """As `expire`, of a request that was read. condition: NX, XX, GT, LT, `XX LT` or empty."""
     if found is None:
         return reply.array([NO_PART] * len(parts))
     replies: list[bytes] = []
@@ -50,7 +56,7 @@ def expire(ctx: Context, args: list[bytes], words: PartWords, found: Timed | Non
         notify_deleted(ctx, key, found, changed, changed)
     elif changed:
         notify_changed(ctx, key, found, words.event(b"expire"), changed, len(changed))
-        log_expiry(ctx, key, found, words, when_ms, condition, changed)
+        log_expiry(ctx, key, found, words, when_ms, condition[-2:], changed)
     return reply.array(replies)
 
 
@@ -101,7 +107,7 @@ def _condition_holds(condition: bytes, old_ms: int | None, when_ms: int) -> bool
         return condition in (b"NX", b"LT")
     if condition == b"GT":
         return when_ms > old_ms
-    if condition == b"LT":
+    if condition.endswith(b"LT"):
         return when_ms < old_ms
     return condition == b"XX"
 
@@ -124,16 +130,18 @@ def log_persist(ctx: Context, key: bytes, found: Timed, words: PartWords, parts:
 class Options:
     """The options of HGETEX, HSETEX and SADDEX.
 
-    `absolute` is the request as it is logged: with the time of expiry in place of a duration.
+    `absolute` is the request as it is logged: with the time of expiry in place of a duration. on_key: NX, XX or empty,
+    what must be true of the key (Valkey).
     """
 
-    __slots__ = ("absolute", "existence", "expires", "keeps", "parts", "persists", "when_ms")
+    __slots__ = ("absolute", "existence", "expires", "keeps", "on_key", "parts", "persists", "when_ms")
 
     def __init__(self, args: list[bytes]) -> None:
         self.absolute = list(args)
         self.existence = b""
         self.expires = False
         self.keeps = False
+        self.on_key = b""
         self.persists = False
         self.when_ms = 0
         self.parts: list[bytes] = []  # for HSETEX: field, value, field, value

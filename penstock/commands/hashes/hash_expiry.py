@@ -6,9 +6,12 @@ Tests: transcripts hash_field_expiry; cases commands/test_hash_expiry; law again
 from typing import Final
 
 from penstock.commands.common import part_expiry
+from penstock.commands.hashes import valkey_fields
 from penstock.commands.hashes.hash_access import FIELDS, hash_at, read_hash
+from penstock.engine import refusals
 from penstock.engine.context import Context
 from penstock.engine.table.command_table import command
+from penstock.errors import ReplyError
 
 PER_FIELD: Final = "O(N) where N is the number of specified fields"
 
@@ -73,8 +76,16 @@ def hpexpireat(ctx: Context, args: list[bytes]) -> bytes:
 
 
 def _expire(ctx: Context, args: list[bytes], rest: bytes, base_ms: int) -> bytes:
-    found = hash_at(ctx, args[1])
-    answer = part_expiry.expire(ctx, args, FIELDS, found, rest, base_ms)
+    key = args[1]
+    if valkey_fields.speaks(ctx):
+        when_ms, fields, condition = valkey_fields.read_expire(
+            args, FIELDS.name(rest).lower(), base_ms, not rest.startswith(b"P")
+        )
+        found = hash_at(ctx, key)
+        answer = part_expiry.expire_read(ctx, key, FIELDS, found, when_ms, fields, condition)
+    else:
+        found = hash_at(ctx, key)
+        answer = part_expiry.expire(ctx, args, FIELDS, found, rest, base_ms)
     if found is not None:
         found.keep_times()  # Redis converts the hash, whatever the conditions say
     return answer
@@ -142,6 +153,7 @@ def hpexpiretime(ctx: Context, args: list[bytes]) -> bytes:
 
 
 def _remaining(ctx: Context, args: list[bytes], since_ms: int, in_seconds: bool) -> bytes:
+    valkey_fields.check_three(ctx, args, refusals.syntax())
     return part_expiry.remaining(ctx, args, FIELDS, read_hash(ctx, args[1]), since_ms, in_seconds)
 
 
@@ -159,4 +171,5 @@ def _remaining(ctx: Context, args: list[bytes], since_ms: int, in_seconds: bool)
     summary="Removes the times of expiry of fields.",
 )
 def hpersist(ctx: Context, args: list[bytes]) -> bytes:
+    valkey_fields.check_three(ctx, args, ReplyError(valkey_fields.WRONG_COUNT))
     return part_expiry.persist(ctx, args, FIELDS, hash_at(ctx, args[1]))

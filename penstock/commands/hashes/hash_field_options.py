@@ -13,13 +13,14 @@ from penstock.commands.common.part_expiry import (
     read_options,
     set_times,
 )
-from penstock.commands.hashes import field_effects
+from penstock.commands.hashes import field_effects, valkey_fields
 from penstock.commands.hashes.hash_access import FIELDS, hash_at, hash_or_new, note_size
 from penstock.commands.hashes.hash_expiry import PER_FIELD
 from penstock.commands.hashes.hash_fields import values_of
 from penstock.engine.context import Context
 from penstock.engine.part_expiry import expire_parts, notify_changed, remove_if_empty, take_out_expired
 from penstock.engine.table.command_table import command
+from penstock.errors import ReplyError
 from penstock.protocol import reply
 from penstock.storage.types.hashes import Hash
 
@@ -36,6 +37,7 @@ from penstock.storage.types.hashes import Hash
 )
 def hgetdel(ctx: Context, args: list[bytes]) -> bytes:
     key = args[1]
+    valkey_fields.check_three(ctx, args, ReplyError(valkey_fields.WRONG_COUNT))
     found = hash_at(ctx, key)
     fields = FIELDS.at_three(args)
     if found is not None:
@@ -62,8 +64,10 @@ def hgetdel(ctx: Context, args: list[bytes]) -> bytes:
 )
 def hgetex(ctx: Context, args: list[bytes]) -> bytes:
     key = args[1]
+    options = valkey_fields.read_options(ctx, args, b"hgetex", 1) if valkey_fields.speaks(ctx) else None
     found = hash_at(ctx, key)
-    options = read_options(ctx, args, b"hgetex", FIELDS, b"PERSIST", 1)
+    if options is None:
+        options = read_options(ctx, args, b"hgetex", FIELDS, b"PERSIST", 1)
     if found is not None:
         found = live(ctx, key, found, options.parts)
     if found is not None and (options.expires or options.persists):
@@ -104,7 +108,7 @@ def _take(ctx: Context, found: Hash, fields: list[bytes]) -> tuple[list[bytes], 
 
 @command(
     "HSETEX",
-    "key condition:[FNX|FXX] "
+    "key key-condition:[NX@valkey-9.1.0|XX@valkey-9.1.0] condition:[FNX|FXX] "
     "expiration:[EX seconds|PX milliseconds|EXAT unix-time-seconds|PXAT unix-time-milliseconds|KEEPTTL] "
     "fields:FIELDS (numfields data:(field value) [field value ...])",
     group="hash",
@@ -116,9 +120,14 @@ def _take(ctx: Context, found: Hash, fields: list[bytes]) -> tuple[list[bytes], 
 )
 def hsetex(ctx: Context, args: list[bytes]) -> bytes:
     key = args[1]
-    options = read_options(ctx, args, b"hsetex", FIELDS, b"KEEPTTL", 2)
+    if valkey_fields.speaks(ctx):
+        options = valkey_fields.read_options(ctx, args, b"hsetex", 2)
+    else:
+        options = read_options(ctx, args, b"hsetex", FIELDS, b"KEEPTTL", 2)
     found = hash_at(ctx, key)
     fields = options.parts[::2]
+    if options.on_key and (options.on_key == b"NX") == (found is not None):
+        return reply.ZERO
     if options.existence and not _condition_holds(ctx, key, found, options):
         return reply.ZERO
     found = hash_or_new(ctx, key)

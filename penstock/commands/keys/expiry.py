@@ -86,7 +86,7 @@ def pexpireat(ctx: Context, args: list[bytes]) -> bytes:
 
 def _expire(ctx: Context, args: list[bytes], name: bytes, base_ms: int, in_seconds: bool) -> bytes:
     key = args[1]
-    conditions = _read_conditions(args[3:]) if len(args) > 3 else NO_CONDITIONS
+    conditions = read_conditions(args[3:]) if len(args) > 3 else NO_CONDITIONS
     number = arguments.integer(args[2])
     when_ms = moment(number, base_ms, in_seconds, name)
     if not ctx.has(key):
@@ -106,7 +106,7 @@ def _expire(ctx: Context, args: list[bytes], name: bytes, base_ms: int, in_secon
     return reply.ONE
 
 
-def _read_conditions(options: list[bytes]) -> frozenset[bytes]:
+def read_conditions(options: list[bytes]) -> frozenset[bytes]:
     conditions: set[bytes] = set()
     for option in options:
         condition = option.upper()

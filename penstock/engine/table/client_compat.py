@@ -1,10 +1,10 @@
 """What clients may see: the commands, options and reply fields of the server named by `compat-version`.
 
 What that server does not have is hidden: a command is unknown, an option is refused as any other word would be in its
-place, a field is left out. So what passes here passes there. `newest` hides nothing, and its table is the declared one.
-For a named version, the table is made once, at the start, of rows that name what is hidden (`Row.hidden`); it has none
-of Penstock's own commands. The log is not touched: what stands in it is always understood, and what may stand in it is
-`aof_compat.py`'s to say.
+place, a field is left out. So what passes here passes there. `newest` hides only what no Redis has (`@valkey-9.1.0` in
+a syntax). A version's table is made once, at the start, of rows that name what is hidden (`Row.hidden`); that of a
+named version has none of Penstock's own commands. The log is not touched: what stands in it is always understood, and
+what may stand in it is `aof_compat.py`'s to say.
 """
 
 from typing import Final
@@ -41,17 +41,21 @@ FIELDS: Final = {  # of replies, and sections of INFO
     )
 }  # fmt: skip
 
-# What Valkey has of what Redis brought after 7.2, where the two parted (Valkey 9.1.2, COMMAND DOCS).
-VALKEY_COMMANDS: Final = frozenset({
-    "HEXPIRE", "HPEXPIRE", "HEXPIREAT", "HPEXPIREAT", "HTTL", "HPTTL", "HEXPIRETIME", "HPEXPIRETIME", "HPERSIST",
-    "HGETDEL", "HGETEX", "HSETEX", "MSETEX",
-})  # fmt: skip
-VALKEY_WORDS: Final = frozenset({
-    ("CLIENT|KILL", "MAXAGE"), ("HSCAN", "NOVALUES"), ("SET", "IFEQ"), ("XREAD", "+"),
-    *((name, field) for name in DESCRIBES_CLIENTS for field in (
-        "watch", "tot-net-in", "tot-net-out", "tot-cmds",
-    )),
-})  # fmt: skip
+# What Valkey has of what Redis brought after 7.2, where the two parted, and since when (Valkey 9.1.2, COMMAND DOCS).
+VALKEY_COMMANDS: Final = {
+    "HEXPIRE": "9.0.0", "HPEXPIRE": "9.0.0", "HEXPIREAT": "9.0.0", "HPEXPIREAT": "9.0.0", "HTTL": "9.0.0",
+    "HPTTL": "9.0.0", "HEXPIRETIME": "9.0.0", "HPEXPIRETIME": "9.0.0", "HPERSIST": "9.0.0", "HGETEX": "9.0.0",
+    "HSETEX": "9.0.0", "HGETDEL": "9.1.0", "MSETEX": "9.1.0",
+}  # fmt: skip
+VALKEY_WORDS: Final = {
+    ("CLIENT|KILL", "MAXAGE"): "8.0.0", ("HSCAN", "NOVALUES"): "8.0.0", ("SET", "IFEQ"): "8.1.0",
+    ("XREAD", "+"): "8.0.0",
+} | {
+    (name, field): "8.0.0"
+    for name in DESCRIBES_CLIENTS
+    for field in ("watch", "tot-net-in", "tot-net-out", "tot-cmds")
+}  # fmt: skip
+ONLY_VALKEY: Final = "valkey-"  # begins the version of a word that no Redis has
 
 VALKEY_FIELDS: Final = {  # fields of INFO that have another name there (9.1.2)
     "redis_mode": "server_mode", "expired_subkeys": "expired_fields", "subexpiry": "keys_with_volatile_items",
@@ -67,7 +71,8 @@ VERSIONS: Final = {  # what INFO and HELLO name
     "8.12": "8.12.0",
     "valkey-9.1": "7.2.4",
 }  # fmt: skip
-VALKEY_VERSION: Final = "9.1.2"
+VALKEY_VERSIONS: Final = {"valkey-9.1": "9.1.2"}
+NO_VALKEY: Final = (0, 0)
 
 
 class Compatibility:
@@ -76,24 +81,36 @@ class Compatibility:
     redis_version: as INFO names it. server, version: as HELLO does.
     """
 
-    __slots__ = ("_known", "is_newest", "is_valkey", "redis_version", "server", "version")
+    __slots__ = ("_known", "_known_valkey", "is_newest", "is_valkey", "redis_version", "server", "version")
 
     def __init__(self, name: str = "newest") -> None:
         self.is_newest = name == "newest"
         self.is_valkey = name.startswith("valkey")
         self.redis_version = REDIS_VERSION if self.is_newest else VERSIONS[name]
         self.server = "valkey" if self.is_valkey else "redis"
-        self.version = VALKEY_VERSION if self.is_valkey else self.redis_version
+        self.version = VALKEY_VERSIONS[name] if self.is_valkey else self.redis_version
         self._known = PARTED if self.is_valkey else numbers(self.redis_version)
+        self._known_valkey = numbers(self.version) if self.is_valkey else NO_VALKEY
 
     def has_command(self, row: Row) -> bool:
         if row.name.startswith(OWN_PREFIX):
             return self.is_newest
-        return numbers(row.declared.since) <= self._known or (self.is_valkey and row.name in VALKEY_COMMANDS)
+        return self._has(row.declared.since, VALKEY_COMMANDS.get(row.name, ""))
 
     def has_word(self, name: str, word: str, since: str) -> bool:
         """Whether it has an option or a reply field of a command, which came with a version."""
-        return numbers(since) <= self._known or (self.is_valkey and (name, word) in VALKEY_WORDS)
+        if since.startswith(ONLY_VALKEY):
+            return numbers(since.removeprefix(ONLY_VALKEY)) <= self._known_valkey
+        return self._has(since, VALKEY_WORDS.get((name, word), ""))
+
+    def _has(self, since: str, in_valkey: str) -> bool:
+        """Whether it has what came to Redis and to Valkey with these versions; "": it has not come to Valkey."""
+        return numbers(since) <= self._known or (in_valkey != "" and numbers(in_valkey) <= self._known_valkey)
+
+    def knows_whole(self, row: Row) -> bool:
+        """Whether nothing is hidden of a command or of what stands below it; said without its tree, at a start."""
+        below = row.subcommands.values()
+        return self.is_newest and f"@{ONLY_VALKEY}" not in row.syntax and all(map(self.knows_whole, below))
 
     def hidden_words(self, row: Row) -> frozenset[bytes]:
         """The options and reply fields of a command that it does not have."""

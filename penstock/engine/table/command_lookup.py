@@ -17,16 +17,16 @@ class CommandLookup(KnownCommands):
     runnable: those that are named by one word, in upper and in lower case. batch_shapes: by such names, of those whose
     requests go together.
     by_own_name: those that clients know by another name, or not at all since rename-command, too. catalog: what
-    rules of users can name of it.
+    rules of users can name of it. table: by the upper-case names that clients use.
     """
 
-    __slots__ = ("_logged", "_table", "_typed", "batch_shapes", "by_own_name", "catalog", "runnable")
+    __slots__ = ("_logged", "_typed", "batch_shapes", "by_own_name", "catalog", "runnable", "table")
 
     def __init__(self, rows: Table, compatibility: Compatibility, renamed: Sequence[tuple[str, str]]) -> None:
         shown, hidden = known(rows, compatibility)
         table, kept = renaming.rename(shown, renamed)
         super().__init__(table)
-        self._table = table
+        self.table = table
         self.by_own_name = list((kept | {row.name.encode(): row for row in table.values()}).values())
         self.catalog = CommandCatalog(self.by_own_name)
         self._logged = hidden | kept  # commands that only the log knows, or by another name
@@ -41,7 +41,7 @@ class CommandLookup(KnownCommands):
     def named(self, request: list[bytes]) -> Command:
         row = self._typed.get(request[0])
         if row is None:
-            row = self._table.get(request[0].upper())
+            row = self.table.get(request[0].upper())
             if row is None:
                 raise _unknown_command(request)
         return _subcommand(row, request)
@@ -56,14 +56,14 @@ class CommandLookup(KnownCommands):
 
 def known(rows: Table, compatibility: Compatibility) -> tuple[Table, Table]:
     """The commands of the server that this one passes for, and the others."""
-    if compatibility.is_newest:
-        return rows, {}
     shown = {name: _as_known(row, compatibility) for name, row in rows.items() if compatibility.has_command(row)}
     return shown, {name: row for name, row in rows.items() if name not in shown}
 
 
 def _as_known(row: Command, compatibility: Compatibility) -> Command:
-    """A command like it that names what is hidden of it."""
+    """A command like it that names what is hidden of it; itself where nothing can be."""
+    if compatibility.knows_whole(row):
+        return row
     twin = row.as_known(compatibility.hidden_words(row), compatibility.known_history(row), compatibility.flags(row), {})
     for word, below in row.subcommands.items():
         if compatibility.has_command(below):

@@ -14,6 +14,7 @@ It is the notation of Redis's own documentation, made exact enough that the whol
     a [a ...]       repeated; the token is repeated too if it stands inside the brackets. A bare `a ...` says the same.
     x@6.2.0         since that version; x@-6.2.0 deprecated since then
     x@~6.2.0        since that version, too, which COMMAND DOCS does not say
+    x@valkey-9.1.0  that Valkey has since that version, and no Redis
 
 A choice or block without a name is called after its first argument. The nth key belongs to the nth key
 specification (`key#0` where not). Types are those of Redis: string, integer, double, key, pattern, unix-time.
@@ -275,6 +276,8 @@ class _Parser:
             argument.deprecated = version[1:]
         elif version.startswith("~"):
             argument.came = version[1:]
+        elif version.startswith("valkey-"):
+            argument.came = version
         elif version:
             argument.since = argument.came = version
         return argument
