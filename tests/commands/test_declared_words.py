@@ -28,7 +28,7 @@ HALF_DECLARED = (  # Redis declares their first word only: DEBUG, PFDEBUG, REPLC
     "penstock.commands.hyperloglog.hll_debug", "penstock.commands.replication.syncing",
     "penstock.commands.server.debug", "penstock.commands.server.debug_protocol",
 )  # fmt: skip
-ONLY_REFUSED = {"penstock.commands.keys.scanning": {"NOVALUES"}}  # by a text of its own
+ONLY_REFUSED: dict[str, set[str]] = {}  # by a text of its own
 
 
 @functools.cache

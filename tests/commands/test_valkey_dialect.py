@@ -56,6 +56,17 @@ DIALOGUES = {
         ("SCAN 0 TYPE nosuch", "-ERR unknown type name 'nosuch'"),
         ("SCAN 0 TYPE ZSET", "*2 $0 *0"),
     ],
+    "ZSCAN leaves out scores": [
+        ("ZADD z 1 a 2.5 b", ":2"),
+        ("ZSCAN z 0 NOSCORES", "*2 $0 *2 $a $b"),
+        ("ZSCAN z 0 COUNT 5 noscores MATCH b", "*2 $0 *1 $b"),
+        ("ZSCAN z 0 NOVALUES", "-ERR NOVALUES option can only be used in HSCAN"),
+        ("SCAN 0 NOSCORES", "-ERR NOSCORES option can only be used in ZSCAN"),
+        ("HSET h f v", ":1"),
+        ("HSCAN h 0 NOSCORES", "-ERR NOSCORES option can only be used in ZSCAN"),
+        ("SADD s a", ":1"),
+        ("SSCAN s 0 NOSCORES", "-ERR NOSCORES option can only be used in ZSCAN"),
+    ],
     "INFO has its own names": [
         ("HSET h f v", ":1"),
         ("INFO keyspace", "$# Keyspace\r\ndb0:keys=1,expires=0,avg_ttl=0,keys_with_volatile_items=0\r\n"),

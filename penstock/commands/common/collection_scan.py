@@ -7,11 +7,10 @@ server remembers nothing for a client between two calls.
 
 from collections.abc import Iterable
 
-from penstock.commands.common.scan_cursor import PAGE, read_count, read_glob
+from penstock.commands.common.scan_cursor import PAGE, not_an_option, read_count, read_glob
 from penstock.engine import refusals
 from penstock.engine.context import Context
 from penstock.engine.matching.globs import Glob
-from penstock.errors import ReplyError
 from penstock.protocol import reply
 from penstock.storage.types.scan_order import HashOrder
 
@@ -57,12 +56,12 @@ def read_options(ctx: Context, args: list[bytes], cursor: int, has_values: bool)
         elif option == b"MATCH" and at + 1 < len(args):
             scan.glob = read_glob(args[at + 1])
             at += 1
-        elif option == b"NOVALUES" and not ctx.hides(option):
-            if not has_values:
-                raise ReplyError(b"ERR NOVALUES option can only be used in HSCAN")
+        elif has_values and option == b"NOVALUES":
+            if ctx.hides(option):
+                raise refusals.syntax()
             scan.only_names = True
         else:
-            raise refusals.syntax()
+            raise not_an_option(ctx, option)
         at += 1
     return scan
 

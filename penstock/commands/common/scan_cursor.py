@@ -4,6 +4,7 @@ import re
 from typing import Final
 
 from penstock.engine import arguments, refusals
+from penstock.engine.context import Context
 from penstock.engine.matching.globs import Glob
 from penstock.errors import ReplyError
 
@@ -15,17 +16,21 @@ _CURSOR: Final = re.compile(rb"[ \t\n\v\f\r]*([+-]?)([0-9]+)")
 
 
 class Page:
-    """One step of a scan: how many names to visit, and a pattern to select from them; None selects all."""
+    """One step of a scan: how many names to visit, and a pattern to select from them; None selects all.
 
-    __slots__ = ("count", "glob")
+    only_names: ZSCAN's NOSCORES (Valkey).
+    """
+
+    __slots__ = ("count", "glob", "only_names")
 
     def __init__(self) -> None:
         self.count = PAGE
         self.glob: Glob | None = None
+        self.only_names = False
 
 
-def read_page(args: list[bytes], at: int) -> Page:
-    """Read COUNT and MATCH, the options of a scan of one value."""
+def read_page(ctx: Context, args: list[bytes], at: int) -> Page:
+    """Read COUNT, MATCH and NOSCORES, the options of ZSCAN."""
     page = Page()
     while at < len(args):
         option = args[at].upper()
@@ -33,12 +38,22 @@ def read_page(args: list[bytes], at: int) -> Page:
             page.count = read_count(args[at + 1])
         elif option == b"MATCH" and at + 1 < len(args):
             page.glob = read_glob(args[at + 1])
-        elif option == b"NOVALUES":
-            raise ReplyError(b"ERR NOVALUES option can only be used in HSCAN")
+        elif option == b"NOSCORES" and not ctx.hides(option):
+            page.only_names = True
+            at -= 1
         else:
-            raise refusals.syntax()
+            raise not_an_option(ctx, option)
         at += 2
     return page
+
+
+def not_an_option(ctx: Context, option: bytes) -> ReplyError:
+    """The refusal of a word that a scan does not take; of one that another scan does, it says so."""
+    if option == b"NOVALUES":
+        return ReplyError(b"ERR NOVALUES option can only be used in HSCAN")
+    if option == b"NOSCORES" and ctx.compatibility.is_valkey:
+        return ReplyError(b"ERR NOSCORES option can only be used in ZSCAN")
+    return refusals.syntax()
 
 
 def read_count(word: bytes) -> int:

@@ -5,7 +5,7 @@ Tests: transcripts scan; cases commands/test_scanning; model storage/test_key_ta
 
 from typing import Final
 
-from penstock.commands.common.scan_cursor import PAGE, read_count, read_cursor, read_glob
+from penstock.commands.common.scan_cursor import PAGE, not_an_option, read_count, read_cursor, read_glob
 from penstock.engine import refusals
 from penstock.engine.context import Context
 from penstock.engine.table.client_compat import VALKEY_TYPES
@@ -69,10 +69,8 @@ def scan(ctx: Context, args: list[bytes]) -> bytes:
             kind, typed = args[at + 1].lower(), True
             if ctx.compatibility.is_valkey and kind not in VALKEY_TYPES:
                 raise ReplyError(b"ERR unknown type name '%b'" % refusals.c_string(args[at + 1]))
-        elif option == b"NOVALUES":
-            raise ReplyError(b"ERR NOVALUES option can only be used in HSCAN")
         else:
-            raise refusals.syntax()
+            raise not_an_option(ctx, option)
         at += 2
     names_found, following = ctx.db.in_order(ctx.now_ms).walk(cursor, count)
     shown = _in_own_slots(ctx, names_found)

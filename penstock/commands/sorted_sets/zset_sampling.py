@@ -81,7 +81,7 @@ def _random_pairs(ctx: Context, zset: SortedSet, count: int) -> list[Pair]:
 
 @command(
     "ZSCAN",
-    "key cursor [MATCH pattern] [COUNT count]",
+    "key cursor [MATCH pattern] [COUNT count] [NOSCORES@valkey-9.1.0]",
     group="sorted-set",
     since="2.8.0",
     flags="readonly",
@@ -99,13 +99,16 @@ def zscan(ctx: Context, args: list[bytes]) -> bytes:
     zset = read_sorted_set(ctx, args[1])
     if zset is None:
         return reply.array([reply.bulk(b"0"), reply.EMPTY_ARRAY])
-    page = read_page(args, 3)
+    page = read_page(ctx, args, 3)
     glob, following = page.glob, 0
     if not zset.is_large:
         pairs = zset.pairs_at(0, len(zset))
         if glob is not None:
             pairs = [(score, member) for score, member in pairs if glob.matches(member)]
-        shown = members_reply(pairs, True, resp3=False)
+        shown = members_reply(pairs, not page.only_names, resp3=False)
+    elif page.only_names:
+        names_found, following = zset.walk(cursor, page.count)
+        shown = reply.bulks(names_found if glob is None else [name for name in names_found if glob.matches(name)])
     else:
         names_found, following = zset.walk(cursor, page.count)
         scores = zset.scores()
