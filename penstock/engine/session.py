@@ -109,6 +109,7 @@ class Session:
         "reads",
         "reads_as",
         "reads_replicas",
+        "redirects",
         "replica",
         "resp",
         "shard_channels",
@@ -172,6 +173,7 @@ class Session:
         self.no_evict = False
         self.no_touch = False
         self.reads_replicas = False  # READONLY
+        self.redirects = False  # CLIENT CAPA redirect (Valkey)
         # statistics for CLIENT LIST
         self.last_command = ""
         self.handled = 0

@@ -6,12 +6,10 @@ Tests: transcripts client_kill, client, paused_writes; cases commands/test_clien
 from typing import Final
 
 from penstock.commands.common import timeouts
-from penstock.commands.connection.client_list import kind
+from penstock.commands.connection.client_filters import IN_VALKEY, ClientFilter
 from penstock.engine import arguments, refusals
 from penstock.engine.context import Context
-from penstock.engine.session import Session
 from penstock.engine.table.command_table import command
-from penstock.engine.telemetry.client_line import kind_of
 from penstock.engine.waiting import pausing
 from penstock.errors import ReplyError
 from penstock.protocol import reply
@@ -23,36 +21,13 @@ UNBLOCKED: Final = b"UNBLOCKED client unblocked via CLIENT UNBLOCK"
 # -- KILL -------------------------------------------------------------------------------------------------------------
 
 
-class KillFilter:
-    """The conditions of CLIENT KILL; None means no condition."""
-
-    __slots__ = ("address", "id", "kind", "local_address", "min_age_s", "skips_me", "user")
-
-    def __init__(self) -> None:
-        self.id: int | None = None
-        self.kind: bytes | None = None
-        self.address: bytes | None = None
-        self.local_address: bytes | None = None
-        self.user: bytes | None = None
-        self.min_age_s: int | None = None
-        self.skips_me = True
-
-    def matches(self, session: Session, now_ms: int) -> bool:
-        return not (
-            (self.id is not None and session.id != self.id)
-            or (self.kind is not None and kind_of(session) != self.kind)
-            or (self.address is not None and session.address.encode() != self.address)
-            or (self.local_address is not None and session.local_address.encode() != self.local_address)
-            or (self.user is not None and session.user.name != self.user)
-            or (self.min_age_s is not None and (now_ms - session.connected_ms) // 1000 < self.min_age_s)
-        )
-
-
 @command(
     "CLIENT|KILL",
     'filter:<old-format:"ip:port"@-2.8.12|new-format:<[ID client-id@2.8.12]|[client-type:TYPE <NORMAL|'
-    'MASTER@3.2.0|SLAVE|REPLICA@5.0.0|PUBSUB>@2.8.12]|[USER username]|[addr:ADDR "ip:port"]|[laddr:LADDR '
-    '"ip:port"@6.2.0]|[skipme:SKIPME <YES|NO>]|[MAXAGE maxage:integer@7.4.0]> ...>',
+    'MASTER@3.2.0|PRIMARY@valkey-8.0.0|SLAVE|REPLICA@5.0.0|PUBSUB>@2.8.12]|[USER username]|[addr:ADDR "ip:port"]|'
+    '[laddr:LADDR "ip:port"@6.2.0]|[skipme:SKIPME <YES|NO>]|[MAXAGE maxage:integer@7.4.0]|'
+    + "|".join(IN_VALKEY)
+    + "> ...>",
     group="connection",
     since="2.4.0",
     flags="admin noscript loading stale",
@@ -75,45 +50,12 @@ def client_kill(ctx: Context, args: list[bytes]) -> bytes:
                 ctx.close(session)
                 return reply.OK
         raise ReplyError(b"ERR No such client")
-    wanted = _kill_filter(ctx, args)
-    killed = 0
-    for session in ctx.clients.listed():
-        if wanted.matches(session, ctx.now_ms) and not (wanted.skips_me and session is ctx.session):
-            ctx.close(session)
-            killed += 1
-    return reply.integer(killed)
-
-
-def _kill_filter(ctx: Context, args: list[bytes]) -> KillFilter:
-    wanted = KillFilter()
-    for at in range(2, len(args), 2):
-        if at + 1 == len(args):
-            raise refusals.syntax()
-        option, value = args[at].upper(), args[at + 1]
-        if option == b"ID":
-            refusal = b"ERR client-id should be greater than 0"
-            wanted.id = arguments.integer_or(value, refusal)
-            if wanted.id <= 0:
-                raise ReplyError(refusal)
-        elif option == b"MAXAGE" and not ctx.hides(option):
-            wanted.min_age_s = arguments.integer_or(value, b"ERR maxage is not an integer or out of range")
-            if wanted.min_age_s <= 0:
-                raise ReplyError(b"ERR maxage should be greater than 0")
-        elif option == b"TYPE":
-            wanted.kind = kind(value)
-        elif option == b"ADDR":
-            wanted.address = value
-        elif option == b"LADDR":
-            wanted.local_address = value
-        elif option == b"USER":
-            if value not in ctx.access.users:
-                raise ReplyError(b"ERR No such user '%b'" % refusals.c_string(value))
-            wanted.user = value
-        elif option == b"SKIPME" and value.lower() in (b"yes", b"no"):
-            wanted.skips_me = value.lower() == b"yes"
-        else:
-            raise refusals.syntax()
-    return wanted
+    wanted = ClientFilter(skips_me=True)
+    wanted.read(ctx, args)
+    chosen = wanted.chosen(ctx)
+    for session in chosen:
+        ctx.close(session)
+    return reply.integer(len(chosen))
 
 
 # -- PAUSE ------------------------------------------------------------------------------------------------------------

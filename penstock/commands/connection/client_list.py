@@ -3,25 +3,13 @@
 Tests: transcripts client_kill, client; cases commands/test_clients.
 """
 
-from typing import Final
-
+from penstock.commands.connection.client_filters import IN_VALKEY, ClientFilter, kind
 from penstock.engine import arguments, refusals
 from penstock.engine.context import Context
 from penstock.engine.session import Session
 from penstock.engine.table.command_table import command
 from penstock.engine.telemetry.client_line import kind_of, line
-from penstock.errors import ReplyError
 from penstock.protocol import reply
-
-KINDS: Final = (b"normal", b"slave", b"replica", b"master", b"pubsub")
-
-
-def kind(word: bytes) -> bytes:
-    """Read a client type, `slave` for a replica; ReplyError if there is no such type."""
-    name = word.lower()
-    if name not in KINDS:
-        raise ReplyError(b"ERR Unknown client type '%b'" % refusals.c_string(word))
-    return b"slave" if name == b"replica" else name
 
 
 @command(
@@ -38,7 +26,9 @@ def client_info(ctx: Context, args: list[bytes]) -> bytes:
 
 @command(
     "CLIENT|LIST",
-    "[client-type:TYPE <NORMAL|MASTER|REPLICA|PUBSUB>@5.0.0] [ID client-id@6.2.0 [client-id ...]]",
+    "[client-type:TYPE <NORMAL|MASTER|REPLICA|PUBSUB>@5.0.0] [ID client-id@6.2.0 [client-id ...]] "
+    '[USER username@valkey-8.1.0] [addr:ADDR "ip:port"@valkey-8.1.0] [laddr:LADDR "ip:port"@valkey-8.1.0] '
+    "[skipme:SKIPME <YES|NO>@valkey-8.1.0] [MAXAGE maxage:integer@valkey-8.1.0] " + " ".join(IN_VALKEY),
     group="connection",
     since="2.4.0",
     flags="admin noscript loading stale",
@@ -58,6 +48,10 @@ def client_info(ctx: Context, args: list[bytes]) -> bytes:
     summary="Describes connections, one in each line.",
 )
 def client_list(ctx: Context, args: list[bytes]) -> bytes:
+    if ctx.compatibility.is_valkey:
+        conditions = ClientFilter(skips_me=False)
+        conditions.read(ctx, args)
+        return reply.verbatim(_lines(ctx, conditions.chosen(ctx)), ctx.resp3)
     chosen = ctx.clients.listed()
     if len(args) > 2:
         option = args[2].upper()

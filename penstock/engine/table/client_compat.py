@@ -37,6 +37,7 @@ FIELDS: Final = {  # of replies, and sections of INFO
     for name in DESCRIBES_CLIENTS
     for field, since in (
         ("watch", "7.4.0"), ("io-thread", "8.0.0"), ("tot-net-in", "8.2.0"), ("tot-net-out", "8.2.0"),
+        ("capa", "valkey-8.0.0"),
         ("tot-cmds", "8.2.0"), ("read-events", "8.8.0"), ("parse-batch-cmd-sum", "8.8.0"), ("parse-batch-cnt", "8.8.0"),
     )
 }  # fmt: skip
@@ -110,7 +111,8 @@ class Compatibility:
     def knows_whole(self, row: Row) -> bool:
         """Whether nothing is hidden of a command or of what stands below it; said without its tree, at a start."""
         below = row.subcommands.values()
-        return self.is_newest and f"@{ONLY_VALKEY}" not in row.syntax and all(map(self.knows_whole, below))
+        is_of_all = f"@{ONLY_VALKEY}" not in row.syntax and row.name not in DESCRIBES_CLIENTS
+        return self.is_newest and is_of_all and all(map(self.knows_whole, below))
 
     def hidden_words(self, row: Row) -> frozenset[bytes]:
         """The options and reply fields of a command that it does not have."""

@@ -51,6 +51,11 @@ def flags(session: Session) -> str:
     return letters or "N"
 
 
+def capabilities(session: Session) -> str:
+    """One letter for each thing that the client says it can do (Valkey 9.1.2)."""
+    return "r" if session.redirects else ""
+
+
 def line(session: Session, now_ms: int, hidden: frozenset[bytes] = frozenset()) -> str:
     """The description of one connection, without a line's end; `hidden` fields are left out."""
     shown: list[tuple[str, int | str]] = [
@@ -62,6 +67,7 @@ def line(session: Session, now_ms: int, hidden: frozenset[bytes] = frozenset()) 
         ("age", max(now_ms - session.connected_ms, 0) // 1000),
         ("idle", max(now_ms - session.last_ms, 0) // 1000),
         ("flags", flags(session)),
+        ("capa", capabilities(session)),
         ("db", session.db_index),
         ("sub", len(session.channels)),
         ("psub", len(session.patterns)),
