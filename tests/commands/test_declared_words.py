@@ -12,10 +12,10 @@ from collections.abc import Iterable
 
 import pytest
 
+from penstock.commands import registry
 from penstock.engine.table import argument_tree, command_syntax
 from penstock.engine.table.command_table import Command, command_of
 from tests.support.source_trees import FILES, ROOT, imported, module_name, tree_of
-from tests.support.table_requests import rows_by_name
 
 pytestmark = pytest.mark.xdist_group("sources")  # one worker reads the source once
 
@@ -38,7 +38,8 @@ def modules() -> dict[str, ast.Module]:
 
 
 def rows() -> dict[str, Command]:
-    return {name: command_of(row) for name, row in rows_by_name().items() if name not in REFUSED_WHOLE}
+    every = [one for row in registry.TABLE.values() for one in (row, *row.subcommands.values())]
+    return {one.name: command_of(one) for one in every if not one.is_container and one.name not in REFUSED_WHOLE}
 
 
 def words_declared(syntax: str) -> set[str]:

@@ -15,6 +15,7 @@ from tests.support.shell_words import split
 from tests.support.wire import Array, Bulk, Connection, Error, Integer, Simple, Value, parse
 
 ON = " script: on @user_script:1."
+BAD_LOG = "-ERR type should be one of the following: slow, large-request, large-reply"
 WRONG_COUNT = "-ERR numfields should be greater than 0 and match the provided number of fields"
 DIALOGUES = {
     "a script's table is called server": [
@@ -111,6 +112,55 @@ DIALOGUES = {
         ("CLIENT KILL TYPE primary TYPE normal SKIPME yes NAME you", ":0"),
         ("CLIENT KILL SKIPME no NAME me", ":1"),
     ],
+    "DELIFEQ deletes a string": [
+        ("SET a x", "+OK"),
+        ("DELIFEQ a y", ":0"),
+        ("DELIFEQ a x", ":1"),
+        ("DELIFEQ a x", ":0"),
+        ("SADD s x", ":1"),
+        ("DELIFEQ s x", "-WRONGTYPE Operation against a key holding the wrong kind of value"),
+        ("DELIFEQ s", "-ERR wrong number of arguments for 'delifeq' command"),
+    ],
+    "COMMANDLOG has the slow log": [
+        ("COMMANDLOG RESET slow", "+OK"),
+        ("COMMANDLOG LEN slow", ":0"),
+        ("CONFIG SET slowlog-log-slower-than 0", "+OK"),
+        ("CONFIG SET slowlog-log-slower-than -1", "+OK"),
+        ("COMMANDLOG LEN SLOW", ":1"),
+        ("COMMANDLOG GET 0 slow", "*0"),
+        ("COMMANDLOG GET 5 large-request", "*0"),
+        ("COMMANDLOG LEN large-reply", ":0"),
+        ("COMMANDLOG GET -2 slow", "-ERR count should be greater than or equal to -1"),
+        ("COMMANDLOG GET x slow", "-ERR count should be greater than or equal to -1"),
+        ("COMMANDLOG GET 1 bad", BAD_LOG),
+        ("COMMANDLOG LEN bad", BAD_LOG),
+        ("COMMANDLOG RESET bad", BAD_LOG),
+        ("COMMANDLOG GET 1", "-ERR wrong number of arguments for 'commandlog|get' command"),
+        ("COMMANDLOG", "-ERR wrong number of arguments for 'commandlog' command"),
+    ],
+    "SCRIPT SHOW has the text": [
+        ('SCRIPT LOAD "return 1"', "$e0e1f9fabfc9d4800c877a703b823ac0578ff8db"),
+        ("SCRIPT SHOW E0e1f9fabfc9d4800c877a703b823ac0578ff8db", "$return 1"),
+        ("SCRIPT SHOW x", "-NOSCRIPT No matching script."),
+    ],
+    "CLIENT CAPA is kept": [
+        ("CLIENT CAPA", "-ERR wrong number of arguments for 'client|capa' command"),
+        ("CLIENT CAPA other", "+OK"),
+        ("CLIENT LIST CAPA r", "$"),
+        ("CLIENT CAPA other REDIRECT", "+OK"),
+        ("RESET", "+RESET"),
+        ("CLIENT LIST NOT-CAPA r", "$"),
+    ],
+    "COMMAND and ACL know them": [
+        ("COMMAND INFO delifeq",
+         "*1 *10 $delifeq :3 *2 +write +fast :1 :1 :1 *3 +@write +@string +@fast *0 *1 *6 $flags *2 +RM +delete "
+         "$begin_search *4 $type $index $spec *2 $index :1 $find_keys *4 $type $range $spec *6 $lastkey :0 "
+         "$keystep :1 $limit :0 *0"),
+        ("COMMAND GETKEYS DELIFEQ k v", "*1 $k"),
+        ("ACL DRYRUN default DELIFEQ k v", "+OK"),
+        ("ACL SETUSER u +commandlog|len", "+OK"),
+        ("ACL DELUSER u", ":1"),
+    ],
     "INFO has its own names": [
         ("HSET h f v", ":1"),
         ("INFO keyspace", "$# Keyspace\r\ndb0:keys=1,expires=0,avg_ttl=0,keys_with_volatile_items=0\r\n"),
@@ -202,6 +252,16 @@ def test_valkey_s_dialect_is_spoken(clock: ManualClock, name: str) -> None:
 
     asked = [request for request, _ in DIALOGUES[name]]
     assert [(request, shown(parse(client.raw(request))[0])) for request in asked] == DIALOGUES[name]
+
+
+@pytest.mark.parametrize("version", ["newest", "8.12", "7.2"])
+@pytest.mark.parametrize("name", ["delifeq", "commandlog|len", "client|capa", "script|show"])
+def test_what_only_valkey_has_is_unknown_to_redis_s_versions(version: str, name: str) -> None:
+    client = Dialogue(make_engine(settings=settings_with(compat_version=version)))
+
+    assert str(client(f"{name.replace('|', ' ')} a x")).startswith("ERR unknown ")
+    assert client(f"COMMAND INFO {name}") == [None]
+    assert str(client(f"ACL SETUSER u +{name}")).startswith("ERR Error in ACL SETUSER")
 
 
 @pytest.mark.parametrize("name", DIALOGUES)

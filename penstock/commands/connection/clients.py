@@ -3,6 +3,8 @@
 Tests: transcripts client; cases commands/test_clients.
 """
 
+from typing import Final
+
 from penstock.commands.common.help import help_reply
 from penstock.commands.connection.client_names import attribute_of_client, name_of_client
 from penstock.engine import refusals
@@ -10,6 +12,8 @@ from penstock.engine.context import Context
 from penstock.engine.table.command_table import command, container
 from penstock.errors import ReplyError
 from penstock.protocol import reply
+
+REDIRECT: Final = b"redirect"  # the capability to follow a replica's answer to its master
 
 container("CLIENT", group="connection", since="2.4.0", summary="Commands for client connections.")
 
@@ -126,6 +130,22 @@ def client_no_evict(ctx: Context, args: list[bytes]) -> bytes:
 )
 def client_no_touch(ctx: Context, args: list[bytes]) -> bytes:
     ctx.session.no_touch = _switch(args[2])
+    return reply.OK
+
+
+@command(
+    "CLIENT|CAPA",
+    "capability [capability ...]",
+    group="connection",
+    since="8.0.0",
+    dialect="valkey",
+    flags="noscript loading stale allow_busy",
+    summary="Tells what the client can do; others than `redirect` are taken and mean nothing.",
+)
+def client_capa(ctx: Context, args: list[bytes]) -> bytes:
+    """RESET does not take it back (Valkey 9.1.2)."""
+    if REDIRECT in [word.lower() for word in args[2:]]:
+        ctx.session.redirects = True
     return reply.OK
 
 

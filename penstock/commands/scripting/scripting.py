@@ -155,6 +155,22 @@ def script_exists(ctx: Context, args: list[bytes]) -> bytes:
 
 
 @command(
+    "SCRIPT|SHOW",
+    "sha1",
+    group="scripting",
+    since="8.0.0",
+    dialect="valkey",
+    flags="noscript stale",
+    summary="Returns the text of a script that the server has kept.",
+)
+def script_show(ctx: Context, args: list[bytes]) -> bytes:
+    script = ctx.scripts.cached.get(args[2].lower())
+    if script is None:
+        raise ReplyError(NO_SCRIPT)
+    return reply.bulk(script.code)
+
+
+@command(
     "SCRIPT|FLUSH",
     "flush-type:[ASYNC|SYNC]@6.2.0",
     group="scripting",

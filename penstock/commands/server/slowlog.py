@@ -33,12 +33,20 @@ container("SLOWLOG", group="server", since="2.2.12", summary="Commands for the l
 def slowlog_get(ctx: Context, args: list[bytes]) -> bytes:
     if len(args) > 3:
         raise refusals.unknown_or_wrong(args[1], args[0])
-    count = DEFAULT_SHOWN
-    if len(args) == 3:
-        refusal = b"ERR count should be greater than or equal to -1"
-        count = arguments.integer_or(args[2], refusal)
-        if count < ALL:
-            raise ReplyError(refusal)
+    return slow_requests(ctx, read_count(args[2]) if len(args) == 3 else DEFAULT_SHOWN)
+
+
+def read_count(word: bytes) -> int:
+    """How many requests are to be shown: ALL or more."""
+    refusal = b"ERR count should be greater than or equal to -1"
+    count = arguments.integer_or(word, refusal)
+    if count < ALL:
+        raise ReplyError(refusal)
+    return count
+
+
+def slow_requests(ctx: Context, count: int) -> bytes:
+    """The newest requests of the log as a reply."""
     kept = list(ctx.telemetry.slow_log.requests)
     shown = [ctx.shown(slow.fields()) for slow in (kept if count == ALL else kept[:count])]
     return reply.array([reply.array([element for _, element in fields]) for fields in shown])

@@ -1,4 +1,4 @@
-"""DELEX and DIGEST, and the comparisons of a string that DELEX and SET have.
+"""DELEX, DELIFEQ and DIGEST, and the comparisons of a string that DELEX and SET have.
 
 Tests: transcripts strings; cases commands/test_strings.
 """
@@ -92,4 +92,23 @@ def delex(ctx: Context, args: list[bytes]) -> bytes:
         ctx.log(b"DEL", key)
     else:
         ctx.log_request(args)
+    return reply.ONE
+
+
+@command(
+    "DELIFEQ",
+    "key value",
+    group="string",
+    since="9.0.0",
+    dialect="valkey",
+    flags="write fast",
+    keys="1 RM delete",
+    summary="Removes a key, if its string is a given one.",
+)
+def delifeq(ctx: Context, args: list[bytes]) -> bytes:
+    key = args[1]
+    if read_string(ctx, key) != args[2]:
+        return reply.ZERO
+    delete(ctx, key)
+    ctx.log(b"DEL", key)
     return reply.ONE

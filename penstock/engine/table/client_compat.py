@@ -2,9 +2,9 @@
 
 What that server does not have is hidden: a command is unknown, an option is refused as any other word would be in its
 place, a field is left out. So what passes here passes there. `newest` hides only what no Redis has (`@valkey-9.1.0` in
-a syntax). A version's table is made once, at the start, of rows that name what is hidden (`Row.hidden`); that of a
-named version has none of Penstock's own commands. The log is not touched: what stands in it is always understood, and
-what may stand in it is `aof_compat.py`'s to say.
+a syntax, `dialect` of a command). A version's table is made once, at the start, of rows that name what is hidden
+(`Row.hidden`); that of a named version has none of Penstock's own commands. The log is not touched: what stands in it
+is always understood, and what may stand in it is `aof_compat.py`'s to say.
 """
 
 from typing import Final
@@ -30,7 +30,7 @@ FIELDS: Final = {  # of replies, and sections of INFO
     ("INFO", "commands_per_parse_batch_avg"): "8.8.0", ("INFO", "hash_templates"): "8.10.0",
     ("INFO", "hash_template_keys"): "8.10.0", ("INFO", "used_memory_hash_templates"): "8.10.0",
     ("INFO", "backup_in_progress"): "8.10.0", ("INFO", "blessed_keys"): "8.12.0",
-    ("SLOWLOG|GET", "word-count"): "8.10.0",
+    ("SLOWLOG|GET", "word-count"): "8.10.0", ("COMMANDLOG|GET", "word-count"): "8.10.0",
     ("MEMORY|STATS", "overhead.hashtable.blessed"): "8.12.0",
 } | {
     (name, field): since
@@ -96,6 +96,8 @@ class Compatibility:
     def has_command(self, row: Row) -> bool:
         if row.name.startswith(OWN_PREFIX):
             return self.is_newest
+        if row.declared.dialect:
+            return self.is_valkey and numbers(row.declared.since) <= self._known_valkey
         return self._has(row.declared.since, VALKEY_COMMANDS.get(row.name, ""))
 
     def has_word(self, name: str, word: str, since: str) -> bool:
@@ -110,9 +112,9 @@ class Compatibility:
 
     def knows_whole(self, row: Row) -> bool:
         """Whether nothing is hidden of a command or of what stands below it; said without its tree, at a start."""
-        below = row.subcommands.values()
-        is_of_all = f"@{ONLY_VALKEY}" not in row.syntax and row.name not in DESCRIBES_CLIENTS
-        return self.is_newest and is_of_all and all(map(self.knows_whole, below))
+        if not self.is_newest or row.declared.dialect or row.name in DESCRIBES_CLIENTS:
+            return False
+        return f"@{ONLY_VALKEY}" not in row.syntax and all(map(self.knows_whole, row.subcommands.values()))
 
     def hidden_words(self, row: Row) -> frozenset[bytes]:
         """The options and reply fields of a command that it does not have."""

@@ -91,11 +91,12 @@ def command(
     doc_flags: str = "",
     deprecated: tuple[str, str] | None = None,
     arity: int = 0,
+    dialect: str = "",
 ) -> Callable[[Handler], Handler]:
     """Declare the function below as the command `name` ("XACK", "XGROUP|CREATE"). The words: see `Declaration`."""
     declared = Declaration(
         name, syntax, group, since, summary, complexity, flags, keys, find_keys, channels, hide, acl, traits, tips,
-        history, doc_flags, deprecated, arity,
+        history, doc_flags, deprecated, arity, dialect,
     )  # fmt: skip
 
     def declare(handler: Handler) -> Handler:
@@ -133,9 +134,11 @@ def container(
     summary: str,
     complexity: str = "Depends on subcommand.",
     acl: str = "",
+    dialect: str = "",
 ) -> None:
     """Declare a command that is nothing without its subcommands (XGROUP)."""
-    DECLARED.append(Command(Declaration(name, "", group, since, summary, complexity, acl=acl, arity=-2), None))
+    declared = Declaration(name, "", group, since, summary, complexity, acl=acl, arity=-2, dialect=dialect)
+    DECLARED.append(Command(declared, None))
 
 
 def build(rows: Iterable[Command]) -> dict[bytes, Command]:
