@@ -57,7 +57,7 @@ help:
 	@echo "make install   only make the virtual environment"
 	@echo "make spark     add the pipeline's Spark and Arrow                (450 MB; Java 17 or later must be there)"
 	@echo "make demo      play the flights of 2013 through a stream         (FLIGHTS=33677 CONSOLE=8379)"
-	@echo "make demo-policies  the same with workers that leave recovery to the server  (FLIGHTS=33677)"
+	@echo "make demo-policies  fifty tenants share workers; the flights with workers that leave recovery to the server"
 	@echo "make demo-spark  the same, shared by Spark and two workers      (FLIGHTS=33677)"
 	@echo "make chaos     copy a stream by Spark while drivers and executors are killed (ARGS='--seeds 4')"
 	@echo "make bench     measure beside Redis, Valkey and fakeredis        (ARGS='--parts loads --quick --dry')"
@@ -111,6 +111,7 @@ demo: $(VENV)/demo
 	$(BIN)/python -m examples.flights --flights $(FLIGHTS) $(if $(CONSOLE),--console $(CONSOLE))
 
 demo-policies: $(VENV)/demo
+	$(BIN)/python -m examples.tenants
 	$(BIN)/python -m examples.flights_policies --flights $(FLIGHTS)
 
 demo-spark: $(VENV)/demo $(VENV)/spark
