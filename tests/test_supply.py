@@ -25,6 +25,7 @@ EXCEPTIONS: Final = {
     "Dockerfile: python:${PYTHON}-slim",
     "compose.yaml: grafana/grafana",
     "compose.yaml: prom/prometheus",
+    "compose.yaml: redis:8",
     "examples/migrate/compose.yaml: redis:8",
     "packaging/examples.Dockerfile: python:3.13-slim",
     "packaging/pipeline.Dockerfile: python:3.13-slim",

@@ -1,6 +1,7 @@
 """A master and two replicas, started from files, that real Sentinels watch: each can be killed, stopped and started."""
 
 import os
+import re
 import signal
 from contextlib import ExitStack
 from pathlib import Path
@@ -14,10 +15,8 @@ from tests.support.server_process import ServerProcess
 SERVERS = 3
 HOST = "localhost"
 PASSWORD = "secret"
-RIGHTS = (
-    "+ping +info +role +publish +subscribe +multi +exec +slaveof "
-    "+config|rewrite +client|setname +client|kill +script|kill"
-)  # docs/high-availability.md
+EXAMPLE = Path(__file__).parents[2] / "examples" / "high-availability" / "server.conf"
+RIGHTS = re.findall("^user sentinel .* -@all (.*)$", EXAMPLE.read_text(), re.MULTILINE)[0]
 FILE = """\
 port {port}
 bind 127.0.0.1

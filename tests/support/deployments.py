@@ -126,7 +126,7 @@ class Sentinels:
 
     def know(self, replicas: int) -> bool:
         """Whether each knows so many replicas that are up, and the other Sentinels; before, none of them fails over."""
-        return all(_known(client) == (replicas, SENTINELS - 1, True) for client in self.clients)
+        return all(known_to(client) == (replicas, SENTINELS - 1, True) for client in self.clients)
 
     def see(self, port: int) -> bool:
         """Whether each knows the replica at this port, and takes it for well."""
@@ -271,7 +271,7 @@ def _replicas(sentinel: redis.Redis) -> list[dict[str, Any]]:
     return found
 
 
-def _known(sentinel: redis.Redis) -> tuple[int, int, bool]:
+def known_to(sentinel: redis.Redis) -> tuple[int, int, bool]:
     """How many replicas and other Sentinels one knows; whether it takes the master and all replicas for well."""
     found: Any = sentinel.sentinel_master(MASTER)
     flags = [replica["flags"] for replica in _replicas(sentinel)]
