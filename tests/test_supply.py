@@ -26,6 +26,7 @@ EXCEPTIONS: Final = {
     "compose.yaml: grafana/grafana",
     "compose.yaml: prom/prometheus",
     "compose.yaml: redis:8",
+    "examples/kubernetes/servers.yaml: redis:8",
     "examples/migrate/compose.yaml: redis:8",
     "packaging/examples.Dockerfile: python:3.13-slim",
     "packaging/pipeline.Dockerfile: python:3.13-slim",
@@ -46,7 +47,7 @@ def actions() -> set[str]:
 
 
 def images() -> set[str]:
-    in_compose = named(r"^\s*image: (\S+)", "compose.yaml", "examples/**/compose*.y*ml")
+    in_compose = named(r"^\s*image: (\S+)", "compose.yaml", "examples/**/compose*.y*ml", "examples/kubernetes/*.yaml")
     in_builds = named(r"^FROM (\S+)", "Dockerfile", "packaging/*Dockerfile", "examples/**/*Dockerfile")
     return {one for one in in_compose | in_builds if one.split(": ")[1] not in OURS}
 
