@@ -73,6 +73,8 @@ def _server(snapshot: Snapshot) -> Iterator[Metric]:
     yield single("redis_start_time_seconds", "Unix time at which the server started.", started_s)
     yield single("redis_config_maxmemory", "The directive maxmemory.", float(fields["maxmemory"]))
     yield single("redis_config_maxclients", "The directive maxclients.", float(fields["maxclients"]))
+    yield single("penstock_replicas_needed", "The directive min-replicas-to-write.", snapshot.replicas_needed)
+    yield single("penstock_replicas_good", "Replicas within min-replicas-max-lag.", snapshot.replicas_good)
     yield single("redis_slowlog_length", "Requests in the slow log.", snapshot.slow_requests)
     yield single("redis_slowlog_last_id", "Requests that the slow log has taken.", snapshot.slow_requests_total)
     last_slow_s = snapshot.last_slow_usec / 1e6

@@ -24,7 +24,11 @@ LARGE_LOOKED: Final = 50
 TRIMS: Final = (b"maxlen", b"maxage")  # fields of a stream's policy
 FULL: Final = 0.9  # of memory, of the disk, of maxclients
 FEW_SENTINELS: Final = 3
-ASKED_CONFIG: Final = (b"appendfsync", b"dir", b"requirepass", b"stop-writes-on-bgsave-error")
+ASKED_CONFIG: Final = (
+    b"appendfsync", b"dir", b"masterauth", b"min-replicas-to-write", b"requirepass", b"stop-writes-on-bgsave-error",
+)  # fmt: skip
+SENTINELS_CHANNEL: Final = b"__sentinel__:hello"  # each Sentinel that watches a server is subscribed to it
+REFUSALS_LOOKED: Final = b"50"
 
 Fields = Mapping[str, str]
 
@@ -39,6 +43,8 @@ class Asked(NamedTuple):
     large: list[tuple[bytes, int]]  # streams of which nothing was deleted, with their lengths
     slow: list[Any]
     old_ms: int
+    sentinels: int  # how many watch it
+    refused: list[str]  # the commands and channels that their user may not use, as rules of users name them
 
     @property
     def is_local(self) -> bool:
@@ -71,12 +77,23 @@ def findings(url: str, old_ms: int, between_s: float) -> Iterator[Finding]:
     stream_survey.take(client, watch)
     time.sleep(between_s)
     survey = stream_survey.take(client, watch)
-    asked = Asked(
-        where, fields, config, survey, _large(client, list(watch.keys)[: stream_survey.FIRST_ASKED]), slow, old_ms
-    )
+    large = _large(client, list(watch.keys)[: stream_survey.FIRST_ASKED])
+    subscribed = stream_survey.elements(client.ask(b"PUBSUB", b"NUMSUB", SENTINELS_CHANNEL))
+    sentinels = subscribed[1] if subscribed else 0
+    asked = Asked(where, fields, config, survey, large, slow, old_ms, sentinels, _refused_to_sentinels(client))
     client.close()
     for check in CHECKS:
         yield from check(asked)
+
+
+def _refused_to_sentinels(client: WireClient) -> list[str]:
+    """What the log of users says that clients named as Sentinels name themselves were not allowed."""
+    found = set()
+    for entry in stream_survey.elements(client.ask(b"ACL", b"LOG", REFUSALS_LOOKED)):
+        one = stream_survey.fields_of(entry)
+        if b" name=sentinel-" in one[b"client-info"] and one[b"reason"] in (b"command", b"channel"):
+            found.add(("+" if one[b"reason"] == b"command" else "&") + text_of(one[b"object"]))
+    return sorted(found)
 
 
 def _large(client: WireClient, keys: list[bytes]) -> list[tuple[bytes, int]]:
@@ -196,10 +213,38 @@ def of_replication(asked: Asked) -> Iterator[Finding]:
     if not replicas:
         advice = "when this machine is lost, so is what it holds (docs/high-availability.md)"
         yield Finding.hint("replicas", "none", advice, "REPLICAOF MASTER-HOST MASTER-PORT")
-    for one in replicas:
-        shown = f"{one.get('ip', '?')}:{one.get('port', '?')}, {one.get('state', '?')}"
+    places = [f"{one.get('ip', '?')}:{one.get('port', '?')}" for one in replicas]
+    for one, place in zip(replicas, places, strict=True):
         is_down = one.get("state") != "online"
-        yield Finding.judged(is_down, "replica", shown, "it does not follow yet, or no longer", "INFO replication")
+        advice = "it does not follow yet, or no longer"
+        yield Finding.judged(is_down, "replica", f"{place}, {one.get('state', '?')}", advice, "INFO replication")
+    for place in sorted({place for place in places if places.count(place) > 1}):
+        advice = "replicas announce one address: others, and Sentinels, can reach one of them only"
+        yield Finding.problem("address", place, advice, "CONFIG SET replica-announce-ip ADDRESS")
+    if replicas and asked.config.get("min-replicas-to-write") == "0":
+        advice = "a master that is cut off goes on to take writes, which are lost when another one is promoted"
+        yield Finding.hint("lost writes", "min-replicas-to-write 0", advice, "CONFIG SET min-replicas-to-write 1")
+
+
+def of_watched(asked: Asked) -> Iterator[Finding]:
+    """What Sentinels need of a server that they watch (docs/high-availability.md)."""
+    if not asked.sentinels:
+        return
+    few = asked.sentinels < FEW_SENTINELS
+    advice = "with fewer than three, one machine that is lost takes the majority with it"
+    yield Finding.judged(few, "watched", f"by {asked.sentinels} Sentinels", advice, "SENTINEL SENTINELS NAME")
+    if not asked.fields.get("config_file"):
+        advice = "a role that Sentinels give is kept in the server's file: started again, it has the role of before"
+        yield Finding.problem("role", "no configuration file", advice)
+    if asked.config.get("requirepass") and asked.config.get("masterauth") == "":
+        advice = "every server may become a replica, and must log in to the new master"
+        yield Finding.problem("masterauth", "none", advice, "CONFIG SET masterauth PASSWORD")
+    if asked.refused:
+        advice = "the user of the Sentinels lacks rights: they see a server that is down, or cannot promote one"
+        shown = " ".join(asked.refused)
+        yield Finding.problem(
+            "sentinel's user", shown, advice, request_line([b"ACL", b"SETUSER", b"NAME", shown.encode()])
+        )
 
 
 def of_sentinel(fields: Fields) -> Iterator[Finding]:
@@ -289,5 +334,6 @@ CHECKS: Final[tuple[Callable[[Asked], Iterator[Finding]], ...]] = (
     of_disk,
     of_clients,
     of_replication,
+    of_watched,
     of_groups,
 )

@@ -62,6 +62,8 @@ class Snapshot:
         self.commands: list[CommandCounts] = []
         self.errors: dict[str, int] = {}
         self.databases: list[DatabaseCounts] = []
+        self.replicas_needed = 0  # min-replicas-to-write, and how many follow closely enough for it
+        self.replicas_good = 0
         self.slow_requests = 0
         self.slow_requests_total = 0
         self.last_slow_usec = 0
@@ -77,6 +79,7 @@ def take(engine: Engine, snapshot: Snapshot) -> Iterator[None]:
         ctx.begin(NO_CLIENT, engine.clock.now_us())
         snapshot.fields.update(info_sections.fields_of(section(ctx)))
         yield
+    snapshot.replicas_needed, snapshot.replicas_good = ctx.replication.needed(), ctx.replication.good()
     snapshot.errors = {code.decode(errors="replace"): count for code, count in engine.statistics.errors.items()}
     for index, db in enumerate(engine.keyspace.databases):
         ttl_ms = info_sections.mean_ttl(db, engine.clock.now_us() // 1000)

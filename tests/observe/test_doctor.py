@@ -13,7 +13,7 @@ import penstock
 from penstock import cli
 from penstock.observe import server_checks, stream_survey
 from penstock.observe.finding import Finding
-from penstock.observe.server_checks import Asked, of_clients, of_replication, of_sentinel
+from penstock.observe.server_checks import Asked, of_clients, of_replication, of_sentinel, of_watched
 from penstock.observe.stream_survey import Survey
 from penstock.wire_client import address
 from tests.support.reference_server import NoReference, reference_binary, reference_server
@@ -126,8 +126,9 @@ def test_what_a_user_may_not_ask_is_left_out(capsys: pytest.CaptureFixture[str])
     assert found["pending"]["level"] == "problem"
 
 
-def asked_of(fields: dict[str, str], url: str = "redis://127.0.0.1", **config: str) -> Asked:
-    return Asked(address(url), QUIET | fields, config, Survey({}, [], [], 0, 0, True), [], [], 0)
+def asked_of(fields: dict[str, str], url: str = "redis://127.0.0.1", sentinels: int = 0, **config: str) -> Asked:
+    settings = {name.replace("_", "-"): value for name, value in config.items()}
+    return Asked(address(url), QUIET | fields, settings, Survey({}, [], [], 0, 0, True), [], [], 0, sentinels, [])
 
 
 def problems(found: Iterator[Finding]) -> list[tuple[str, str]]:
@@ -155,6 +156,63 @@ def test_links_that_are_down_are_problems() -> None:
 
     assert problems(of_replication(replica)) == [("replica", "of h:1")]
     assert problems(of_replication(master)) == [("replica", "b:8, send_bulk")]
+
+
+def test_replicas_that_announce_one_address_are_a_problem() -> None:
+    line = "ip=a,port=7,state=online"
+    fields = {"role": "master", "slave0": line, "slave1": line, "slave2": "ip=b,port=7,state=online"}
+
+    assert problems(of_replication(asked_of(fields))) == [("address", "a:7")]
+
+
+@pytest.mark.parametrize(("needed", "expected"), [("0", [("lost writes", "min-replicas-to-write 0")]), ("1", [])])
+def test_a_master_that_takes_writes_without_its_replicas_gets_a_hint(
+    needed: str, expected: list[tuple[str, str]]
+) -> None:
+    fields = {"role": "master", "slave0": "ip=a,port=7,state=online"}
+    found = of_replication(asked_of(fields, min_replicas_to_write=needed))
+
+    assert [(one.about, one.found) for one in found if one.level == "hint"] == expected
+
+
+WATCHED = {"requirepass": "secret", "masterauth": "secret"}
+
+
+@pytest.mark.parametrize(
+    ("file", "sentinels", "config", "expected"),
+    [
+        pytest.param("a.conf", 3, WATCHED, [], id="all that they need"),
+        pytest.param("a.conf", 3, {"requirepass": "", "masterauth": ""}, [], id="no passwords"),
+        pytest.param("", 0, {"requirepass": "secret", "masterauth": ""}, [], id="no Sentinels"),
+        pytest.param("a.conf", 2, WATCHED, [("watched", "by 2 Sentinels")], id="few"),
+        pytest.param("", 3, WATCHED, [("role", "no configuration file")], id="no file"),
+        pytest.param("a.conf", 3, WATCHED | {"masterauth": ""}, [("masterauth", "none")], id="no masterauth"),
+    ],
+)
+def test_what_sentinels_lack_is_a_problem(
+    file: str, sentinels: int, config: dict[str, str], expected: list[tuple[str, str]]
+) -> None:
+    found = of_watched(asked_of({"config_file": file}, sentinels=sentinels, **config))
+
+    assert problems(found) == expected
+
+
+def test_what_the_user_of_sentinels_lacks_is_named(url: str, capsys: pytest.CaptureFixture[str]) -> None:
+    client = redis.Redis.from_url(url)
+    client.execute_command("ACL SETUSER watcher on >w resetchannels &__sentinel__:hello -@all +subscribe +client")
+    watcher = redis.Redis.from_url(url, username="watcher", password="w", client_name="sentinel-0a1b2c3d-cmd")
+    with pytest.raises(redis.exceptions.NoPermissionError):
+        watcher.execute_command("CONFIG", "REWRITE")
+    with watcher.pubsub() as hello:
+        hello.subscribe("__sentinel__:hello")
+        hello.get_message(timeout=None)
+        found = found_by_doctor(capsys, url)
+
+    assert found["watched"]["found"] == "by 1 Sentinels"
+    assert found["sentinel's user"]["found"] == "+config|rewrite"
+    client.execute_command(*shlex.split(found["sentinel's user"]["command"].replace("NAME", "watcher")))
+    with pytest.raises(redis.exceptions.ResponseError, match="without a config file"):
+        watcher.execute_command("CONFIG", "REWRITE")
 
 
 def test_a_sentinel_says_what_is_wrong_with_its_masters() -> None:

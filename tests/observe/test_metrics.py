@@ -28,6 +28,7 @@ from penstock.observe.metrics_server import (
     SnapshotReader,
 )
 from penstock.observe.snapshot import STREAMS_A_STEP, Snapshot
+from tests.support.deployments import replicate, until
 from tests.support.dialogue import Dialogue
 from tests.support.engines import settings_with
 from tests.support.fake_server import FakeLoop
@@ -339,3 +340,18 @@ def test_promtool_has_nothing_against_names_of_our_own(server: tuple[ServerProce
 
     assert "error" not in checked.stderr
     assert [line for line in checked.stderr.splitlines() if line.startswith("penstock_")] == []
+
+
+def test_a_master_shows_how_many_replicas_its_writers_need_and_have() -> None:
+    with ExitStack() as stack:
+        master, port = serving_metrics(stack, "--min-replicas-to-write", "2", "--repl-diskless-sync-delay", "0")
+        before = values_of(scraped(port))
+        replica = stack.enter_context(running_server())
+        with redis.Redis(port=replica.port) as client:
+            replicate(client, master.port)
+        with redis.Redis(port=master.port) as client:
+            until(lambda: client.info("replication")["min_slaves_good_slaves"] == 1, "the replica does not follow")
+        after = values_of(scraped(port))
+
+    needed, good = ("penstock_replicas_needed",), ("penstock_replicas_good",)
+    assert [(one[needed], one[good]) for one in (before, after)] == [(2, 0), (2, 1)]

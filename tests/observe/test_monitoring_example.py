@@ -16,7 +16,10 @@ KNOWN = {name for name, _, _ in (*STREAM_METRICS, *GROUP_METRICS, *CONSUMER_METR
 KNOWN |= {f"redis_{name}" for name in exporter_names.METRICS.values()} | {
     "redis_up",
     "redis_commands_total",
+    "redis_instance_info",
     "penstock_metrics_left_out",
+    "penstock_replicas_good",
+    "penstock_replicas_needed",
 }
 with_promtool = pytest.mark.skipif(shutil.which("promtool") is None, reason="promtool is not installed")
 
