@@ -240,7 +240,9 @@ SITUATIONS = [
     the_user_may_do_something, the_user_may_do_everything_with_some_keys,
     pytest.param(a_script_is_busy, marks=pytest.mark.skipif(find_spec("lupa") is None, reason="needs Lua")),
 ]  # fmt: skip
-OTHER_VERSIONS = [pytest.param(version, marks=pytest.mark.slow) for version in ("8.8", "8.6", "8.4", "7.2")]
+OTHER_VERSIONS = [
+    pytest.param(version, marks=pytest.mark.slow) for version in ("8.8", "8.6", "8.4", "7.2", "valkey-9.2")
+]
 VERSIONS = ["8.10", "8.2", "valkey-9.1", *OTHER_VERSIONS]
 
 # -- requests ---------------------------------------------------------------------------------------------------------

@@ -316,7 +316,7 @@ USED: Final = (
     Directive(
         "compat-version",
         "newest",
-        Choice("newest 8.12 8.10 8.8 8.6 8.4 8.2 8.0 7.2 valkey-9.1"),
+        Choice("newest 8.12 8.10 8.8 8.6 8.4 8.2 8.0 7.2 valkey-9.1 valkey-9.2"),
         "Clients see the commands, options and reply fields of this server; others are hidden.",
         immutable=True,
     ),

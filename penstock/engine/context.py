@@ -104,6 +104,10 @@ class Context:
         """Whether the request in hand must not know an option. A line of the log knows everything."""
         return self.row is not None and word in self.row.hidden and not self.session.privileged
 
+    def speaks_valkey(self) -> bool:
+        """Whether the request in hand is read as by Valkey; a line of the log never is."""
+        return self.compatibility.is_valkey and not self.session.privileged
+
     def shown(self, fields: list[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
         """A reply's fields without those that are hidden."""
         if self.row is None or not self.row.hidden:

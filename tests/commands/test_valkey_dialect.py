@@ -1,4 +1,8 @@
-"""compat-version valkey-9.1: where Valkey answers otherwise than Redis. Each reply was seen on Valkey 9.1.2."""
+"""compat-version valkey-9.1 and valkey-9.2: where Valkey answers otherwise than Redis.
+
+Each reply of 9.1 was seen on Valkey 9.1.2. Those of 9.2 follow its release notes and a library that is tested against
+it; they are compared as soon as the Valkey at hand is one.
+"""
 
 from collections.abc import Iterator
 
@@ -218,6 +222,62 @@ DIALOGUES = {
     ],
 }  # fmt: skip
 
+SINCE_9_2 = {
+    "DELEX has conditions on strings": [
+        ("SET a x", "+OK"),
+        ("DELEX a", "-ERR wrong number of arguments for 'delex' command"),
+        ("DELEX a IFDEQ 0123456789abcdef", "-ERR syntax error"),
+        ("DELEX nokey IFXX x", "-ERR syntax error"),
+        ("DELEX nokey IFNE x", ":0"),
+        ("DELEX a IFEQ y", ":0"),
+        ("DELEX a ifne y", ":1"),
+        ("SADD s m", ":1"),
+        ("DELEX s IFEQ m", "-WRONGTYPE Operation against a key holding the wrong kind of value"),
+    ],
+    "SET has IFNE": [
+        ("SET a x IFNE x", "+OK"),
+        ("SET a y IFNE x", "NullBulk()"),
+        ("SET a y IFNE z", "+OK"),
+        ("GET a", "$y"),
+        ("SET a y IFDNE 0123456789abcdef", "-ERR syntax error"),
+    ],
+    "INCREX has conditions on the key": [
+        ("INCREX a XX", "*2 :0 :0"),
+        ("EXISTS a", ":0"),
+        ("INCREX a NX BYINT 5", "*2 :5 :5"),
+        ("INCREX a NX UBOUND 3 SATURATE", "*2 :5 :0"),
+        ("INCREX a BYFLOAT 0.5 NX", "*2 $5 $0"),
+        ("INCREX a XX BYINT 2", "*2 :7 :2"),
+        ("INCREX a XX NX", "-ERR syntax error"),
+    ],
+    "entries are deleted with their references": [
+        ("XADD s 1-0 f v", "$1-0"),
+        ("XADD s 2-0 f v", "$2-0"),
+        ("XGROUP CREATE s g 0", "+OK"),
+        ("XREADGROUP GROUP g c COUNT 2 STREAMS s >", "*1 *2 $s *2 *2 $1-0 *2 $f $v *2 $2-0 *2 $f $v"),
+        ("XDELEX s DELREF IDS 1 1-0", "*1 :1"),
+        ("XACKDEL s g ACKED IDS 2 1-0 2-0", "*2 :-1 :1"),
+    ],
+    "a bound needs a number": [
+        ("ZADD z 1 a", ":1"),
+        ("ZRANGEBYSCORE z ( 5", "-ERR min or max is not a float"),
+        ('ZCOUNT z "" 5', "-ERR min or max is not a float"),
+        ("ZRANGESTORE t z ( 5 BYSCORE", "-ERR min or max is not a float"),
+        ("ZREVRANGEBYSCORE z 5 (0", "*1 $a"),
+    ],
+    "what is not in 9.2 is unknown": [
+        ("XADD s 1-0 f v", "$1-0"),
+        ("XGROUP CREATE s g 0", "+OK"),
+        ("XREADGROUP GROUP g c CLAIM 5 STREAMS s >", "-ERR syntax error"),
+        ("XNACK s g FAIL IDS 1 1-0",
+         "-ERR unknown command 'XNACK', with args beginning with: 's' 'g' 'FAIL' 'IDS' '1' '1-0' "),
+        ("DIGEST a", "-ERR unknown command 'DIGEST', with args beginning with: 'a' "),
+    ],
+}  # fmt: skip
+ALL = [("valkey-9.1", requests) for requests in DIALOGUES.values()]
+ALL += [("valkey-9.2", requests) for requests in (DIALOGUES | SINCE_9_2).values()]
+NAMES = [*DIALOGUES, *[f"9.2: {name}" for name in (DIALOGUES | SINCE_9_2)]]
+
 
 def shown(value: Value) -> str:
     """A reply in one line."""
@@ -246,12 +306,12 @@ def valkey() -> Iterator[int]:
         yield port
 
 
-@pytest.mark.parametrize("name", DIALOGUES)
-def test_valkey_s_dialect_is_spoken(clock: ManualClock, name: str) -> None:
-    client = Dialogue(make_engine(clock, settings=settings_with(compat_version="valkey-9.1")))
+@pytest.mark.parametrize(("version", "dialogue"), ALL, ids=NAMES)
+def test_valkey_s_dialect_is_spoken(clock: ManualClock, version: str, dialogue: list[tuple[str, str]]) -> None:
+    client = Dialogue(make_engine(clock, settings=settings_with(compat_version=version)))
 
-    asked = [request for request, _ in DIALOGUES[name]]
-    assert [(request, shown(parse(client.raw(request))[0])) for request in asked] == DIALOGUES[name]
+    asked = [request for request, _ in dialogue]
+    assert [(request, shown(parse(client.raw(request))[0])) for request in asked] == dialogue
 
 
 @pytest.mark.parametrize("version", ["newest", "8.12", "7.2"])
@@ -264,18 +324,32 @@ def test_what_only_valkey_has_is_unknown_to_redis_s_versions(version: str, name:
     assert str(client(f"ACL SETUSER u +{name}")).startswith("ERR Error in ACL SETUSER")
 
 
-@pytest.mark.parametrize("name", DIALOGUES)
-def test_what_is_logged_in_valkey_s_dialect_is_loaded_with_any(clock: ManualClock, name: str) -> None:
+@pytest.mark.parametrize(("version", "dialogue"), ALL, ids=NAMES)
+def test_what_is_logged_in_valkey_s_dialect_is_loaded_with_any(
+    clock: ManualClock, version: str, dialogue: list[tuple[str, str]]
+) -> None:
     log = UnitLog()
-    client = Dialogue(make_engine(clock, log, settings_with(compat_version="valkey-9.1")))
+    client = Dialogue(make_engine(clock, log, settings_with(compat_version=version)))
 
-    client(*[request for request, _ in DIALOGUES[name]])
+    client(*[request for request, _ in dialogue])
     assert keyspace(loaded_engine([log.text], NOW_MS)) == keyspace(client.engine)
 
 
 @pytest.mark.parametrize("name", DIALOGUES)
 def test_a_valkey_speaks_so(valkey: int, name: str) -> None:
+    assert told_by(valkey, DIALOGUES[name]) == DIALOGUES[name]
+
+
+@pytest.mark.parametrize("name", SINCE_9_2)
+def test_a_valkey_9_2_speaks_so(valkey: int, name: str) -> None:
     with Connection("127.0.0.1", valkey) as client:
+        if "valkey_version:9.2" not in str(client.ask("INFO", "server")):
+            pytest.skip("the Valkey at hand is older")
+    assert told_by(valkey, SINCE_9_2[name]) == SINCE_9_2[name]
+
+
+def told_by(port: int, dialogue: list[tuple[str, str]]) -> list[tuple[str, str]]:
+    """The requests of a dialogue, each with a server's reply."""
+    with Connection("127.0.0.1", port) as client:
         client.ask("FLUSHALL")
-        asked = [request for request, _ in DIALOGUES[name]]
-        assert [(request, shown(client.ask(*split(request)))) for request in asked] == DIALOGUES[name]
+        return [(request, shown(client.ask(*split(request)))) for request, _ in dialogue]

@@ -77,7 +77,7 @@ def hpexpireat(ctx: Context, args: list[bytes]) -> bytes:
 
 def _expire(ctx: Context, args: list[bytes], rest: bytes, base_ms: int) -> bytes:
     key = args[1]
-    if valkey_fields.speaks(ctx):
+    if ctx.speaks_valkey():
         when_ms, fields, condition = valkey_fields.read_expire(
             args, FIELDS.name(rest).lower(), base_ms, not rest.startswith(b"P")
         )

@@ -64,7 +64,7 @@ def hgetdel(ctx: Context, args: list[bytes]) -> bytes:
 )
 def hgetex(ctx: Context, args: list[bytes]) -> bytes:
     key = args[1]
-    options = valkey_fields.read_options(ctx, args, b"hgetex", 1) if valkey_fields.speaks(ctx) else None
+    options = valkey_fields.read_options(ctx, args, b"hgetex", 1) if ctx.speaks_valkey() else None
     found = hash_at(ctx, key)
     if options is None:
         options = read_options(ctx, args, b"hgetex", FIELDS, b"PERSIST", 1)
@@ -120,7 +120,7 @@ def _take(ctx: Context, found: Hash, fields: list[bytes]) -> tuple[list[bytes], 
 )
 def hsetex(ctx: Context, args: list[bytes]) -> bytes:
     key = args[1]
-    if valkey_fields.speaks(ctx):
+    if ctx.speaks_valkey():
         options = valkey_fields.read_options(ctx, args, b"hsetex", 2)
     else:
         options = read_options(ctx, args, b"hsetex", FIELDS, b"KEEPTTL", 2)

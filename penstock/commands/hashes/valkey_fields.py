@@ -18,14 +18,9 @@ FIELDS: Final = b"FIELDS"
 WRONG_COUNT: Final = b"ERR numfields should be greater than 0 and match the provided number of fields"
 
 
-def speaks(ctx: Context) -> bool:
-    """Whether the request in hand is read so; a line of the log never is."""
-    return ctx.compatibility.is_valkey and not ctx.session.privileged
-
-
 def check_three(ctx: Context, args: list[bytes], wrong_count: ReplyError) -> None:
     """Refuse a request whose third word is not FIELDS, or whose count is wrong: HTTL, HPERSIST, HGETDEL."""
-    if speaks(ctx):
+    if ctx.speaks_valkey():
         if args[2].upper() != FIELDS:
             raise refusals.syntax()
         _counted(args, 2, 1, wrong_count)

@@ -1,19 +1,21 @@
 """Reads the ends of ranges in sorted sets: `5`, `(5`, `-inf` for scores, `[a`, `(a`, `-`, `+` for members."""
 
 from penstock.engine import numbers, refusals
+from penstock.engine.context import Context
 from penstock.errors import ReplyError
 from penstock.storage.types.sorted_sets import LexBound, ScoreBound
 
 
-def score_range(low: bytes, high: bytes) -> tuple[ScoreBound, ScoreBound]:
+def score_range(ctx: Context, low: bytes, high: bytes) -> tuple[ScoreBound, ScoreBound]:
     """Two bounds of scores, the lower first."""
-    return _score_bound(low), _score_bound(high)
+    return _score_bound(ctx, low), _score_bound(ctx, high)
 
 
-def _score_bound(word: bytes) -> ScoreBound:
+def _score_bound(ctx: Context, word: bytes) -> ScoreBound:
+    """One without a number is 0; Valkey refuses it since 9.2."""
     excludes = word.startswith(b"(")
     score = c_double(word[1:] if excludes else word)
-    if score is None:
+    if score is None or (word in (b"", b"(") and ctx.compatibility.is_valkey_since("9.2.0")):
         raise ReplyError(b"ERR min or max is not a float")
     return ScoreBound(score, excludes)
 

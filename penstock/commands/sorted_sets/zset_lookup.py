@@ -37,7 +37,7 @@ def zcard(ctx: Context, args: list[bytes]) -> bytes:
     summary="Counts the members of a sorted set with scores in a range.",
 )
 def zcount(ctx: Context, args: list[bytes]) -> bytes:
-    low, high = score_range(args[2], args[3])
+    low, high = score_range(ctx, args[2], args[3])
     zset = read_sorted_set(ctx, args[1])
     if zset is None:
         return reply.ZERO

@@ -75,7 +75,7 @@ def zmove(ctx: Context, args: list[bytes]) -> bytes:
         if len(args) < 6:
             raise refusals.syntax()
         selection = Selection(b"BYSCORE")
-        selection.bounds = score_range(args[4], args[5])
+        selection.bounds = score_range(ctx, args[4], args[5])
         _read_count(args, 6, selection)
     else:
         selection = _read_end(args)

@@ -46,7 +46,9 @@ class RangeArguments:
         self.lex: tuple[LexBound, LexBound] | None = None
 
 
-def _read(args: list[bytes], ends_at: int, stores: bool, by: bytes | None, backwards: bool | None) -> RangeArguments:
+def _read(
+    ctx: Context, args: list[bytes], ends_at: int, stores: bool, by: bytes | None, backwards: bool | None
+) -> RangeArguments:
     """Read from the ends of the range on. If `by` or `backwards` is None, options may set it."""
     options = RangeArguments(by, backwards)
     at = ends_at + 2
@@ -76,7 +78,7 @@ def _read(args: list[bytes], ends_at: int, stores: bool, by: bytes | None, backw
     if options.backwards:
         first, last = last, first
     if options.by == SCORE:
-        options.scores = score_range(first, last)
+        options.scores = score_range(ctx, first, last)
     else:
         options.lex = lex_range(first, last)
     return options
@@ -134,7 +136,7 @@ def _indexes(zset: SortedSet, options: RangeArguments) -> tuple[int, int]:
 
 
 def _range(ctx: Context, args: list[bytes], by: bytes | None, backwards: bool | None) -> bytes:
-    options = _read(args, 2, False, by, backwards)
+    options = _read(ctx, args, 2, False, by, backwards)
     zset = read_sorted_set(ctx, args[1])
     if zset is None:
         return reply.EMPTY_ARRAY
@@ -174,7 +176,7 @@ def zrange(ctx: Context, args: list[bytes]) -> bytes:
     summary="Stores the members of a sorted set in a range of ranks, scores or members at another key.",
 )
 def zrangestore(ctx: Context, args: list[bytes]) -> bytes:
-    options = _read(args, 3, True, None, None)
+    options = _read(ctx, args, 3, True, None, None)
     zset = read_sorted_set(ctx, args[2])
     pairs = [] if zset is None else found_pairs(zset, options)
     limits = Limits(ctx)

@@ -50,7 +50,7 @@ def zremrangebyrank(ctx: Context, args: list[bytes]) -> bytes:
     summary="Removes the members of a sorted set in a range of scores.",
 )
 def zremrangebyscore(ctx: Context, args: list[bytes]) -> bytes:
-    low, high = score_range(args[2], args[3])
+    low, high = score_range(ctx, args[2], args[3])
     zset = sorted_set(ctx, args[1])
     if zset is None:
         return reply.ZERO

@@ -18,7 +18,7 @@ from penstock.storage.types.string_forms import unconverted_string
 
 BY: Final = (b"BYINT", b"BYFLOAT")
 EXPIRATIONS: Final = (b"EX", b"PX", b"EXAT", b"PXAT")
-FLAGS: Final = (b"SATURATE", b"ENX", b"PERSIST")
+FLAGS: Final = (b"SATURATE", b"ENX", b"PERSIST", b"NX", b"XX")
 VALUED: Final = (*BY, b"LBOUND", b"UBOUND", *EXPIRATIONS)
 
 
@@ -36,13 +36,13 @@ class Options:
             if option in VALUED and option not in self.values and at + 1 < len(args):
                 self.values[option] = args[at + 1]
                 at += 2
-            elif option in FLAGS and option not in self.flags:
+            elif option in FLAGS and option not in self.flags and not ctx.hides(option):
                 self.flags.add(option)
                 at += 1
             else:
                 raise refusals.syntax()
         given = [option for option in EXPIRATIONS if option in self.values]
-        if all(by in self.values for by in BY) or len(given) > 1:
+        if all(by in self.values for by in BY) or len(given) > 1 or self.flags.issuperset((b"NX", b"XX")):
             raise refusals.syntax()
         if b"PERSIST" in self.flags and (given or b"ENX" in self.flags):
             raise refusals.syntax()
@@ -59,6 +59,10 @@ class Options:
         base_ms = 0 if self.expiration.endswith(b"AT") else ctx.now_ms
         return moment(number, base_ms, self.expiration.startswith(b"EX"), b"increx")
 
+    def allows(self, is_new: bool) -> bool:
+        """Whether NX (only a new key) or XX (only an old one) holds; they are Valkey's."""
+        return (b"XX" if is_new else b"NX") not in self.flags
+
     def saturates(self) -> bool:
         return b"SATURATE" in self.flags
 
@@ -66,7 +70,8 @@ class Options:
 @command(
     "INCREX",
     "key increment:[BYINT integer|BYFLOAT float:double] [LBOUND lowerbound] [UBOUND upperbound] [SATURATE] "
-    "expiration:[EX seconds|PX milliseconds|EXAT unix-time-seconds|PXAT unix-time-milliseconds|PERSIST] [ENX]",
+    "expiration:[EX seconds|PX milliseconds|EXAT unix-time-seconds|PXAT unix-time-milliseconds|PERSIST] [ENX] "
+    "existence:[NX@valkey-9.2.0|XX@valkey-9.2.0]",
     group="string",
     since="8.8.0",
     flags="write denyoom fast",
@@ -92,8 +97,9 @@ def _count_integer(ctx: Context, key: bytes, options: Options) -> bytes:
     held = ctx.string(key)
     old = 0 if held is None else arguments.integer(held)
     new = old + increment
-    if not lower <= new <= upper:
-        if not options.saturates():
+    is_allowed = options.allows(held is None)
+    if not (is_allowed and lower <= new <= upper):
+        if not (is_allowed and options.saturates()):
             return b"*2\r\n" + reply.integer(old) + reply.ZERO
         new = min(max(new, lower), upper)
         if not MIN_INT64 <= new - old <= MAX_INT64:
@@ -153,8 +159,9 @@ def _count_float(ctx: Context, key: bytes, options: Options) -> bytes:
     if old is None:
         raise ReplyError(b"ERR value cannot be Infinity")
     new = numbers.long_double_sum(old, increment)
-    if new is None or lower.is_above(new) or upper.is_below(new):
-        if not options.saturates():
+    is_allowed = options.allows(held is None)
+    if not is_allowed or new is None or lower.is_above(new) or upper.is_below(new):
+        if not (is_allowed and options.saturates()):
             return b"*2\r\n" + _float_reply(old, ctx.resp3) + reply.double(b"0", ctx.resp3)
         # What is too large for a long double lies beyond the bound on its side, if there is one.
         is_too_small = lower.is_above(new) if new is not None else increment.made < 0

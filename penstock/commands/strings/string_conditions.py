@@ -62,7 +62,8 @@ def _find_keys(args: list[bytes]) -> list[KeyPlace]:
 
 @command(
     "DELEX",
-    "key condition:[IFEQ ifeq-value|IFNE ifne-value|IFDEQ ifdeq-digest:integer|IFDNE ifdne-digest:integer]",
+    "key condition:[IFEQ ifeq-value|IFNE ifne-value|IFDEQ ifdeq-digest:integer@~8.4.0|IFDNE "
+    "ifdne-digest:integer@~8.4.0]",
     group="string",
     since="8.4.0",
     flags="write fast",
@@ -73,14 +74,19 @@ def _find_keys(args: list[bytes]) -> list[KeyPlace]:
 )
 def delex(ctx: Context, args: list[bytes]) -> bytes:
     key = args[1]
-    if len(args) not in (2, 4):
+    is_valkey = ctx.speaks_valkey()
+    if len(args) not in ((4,) if is_valkey else (2, 4)):
         raise refusals.arity(b"delex")
+    if is_valkey and args[2].upper() not in (b"IFEQ", b"IFNE"):
+        raise refusals.syntax()
     value = ctx.read(key) if len(args) == 4 else ctx.value(key)
     if value is None:
         return reply.ZERO
     if len(args) == 4:
         text = text_of(value)
         if text is None:
+            if is_valkey:
+                raise refusals.wrong_type()
             raise ReplyError(b"ERR Key should be of string type if conditions are specified")
         comparison = args[2].upper()
         if comparison not in COMPARISONS:

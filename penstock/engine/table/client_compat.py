@@ -46,10 +46,12 @@ FIELDS: Final = {  # of replies, and sections of INFO
 VALKEY_COMMANDS: Final = {
     "HEXPIRE": "9.0.0", "HPEXPIRE": "9.0.0", "HEXPIREAT": "9.0.0", "HPEXPIREAT": "9.0.0", "HTTL": "9.0.0",
     "HPTTL": "9.0.0", "HEXPIRETIME": "9.0.0", "HPEXPIRETIME": "9.0.0", "HPERSIST": "9.0.0", "HGETEX": "9.0.0",
-    "HSETEX": "9.0.0", "HGETDEL": "9.1.0", "MSETEX": "9.1.0",
+    "HSETEX": "9.0.0", "HGETDEL": "9.1.0", "MSETEX": "9.1.0", "XDELEX": "9.2.0", "XACKDEL": "9.2.0",
+    "DELEX": "9.2.0", "INCREX": "9.2.0",
 }  # fmt: skip
 VALKEY_WORDS: Final = {
     ("CLIENT|KILL", "MAXAGE"): "8.0.0", ("HSCAN", "NOVALUES"): "8.0.0", ("SET", "IFEQ"): "8.1.0",
+    ("SET", "IFNE"): "9.2.0",
     ("XREAD", "+"): "8.0.0",
 } | {
     (name, field): "8.0.0"
@@ -70,9 +72,9 @@ PARTED: Final = (7, 2)
 VERSIONS: Final = {  # what INFO and HELLO name
     "7.2": "7.2.0", "8.0": "8.0.0", "8.2": "8.2.0", "8.4": "8.4.0", "8.6": "8.6.3", "8.8": "8.8.0", "8.10": "8.10.0",
     "8.12": "8.12.0",
-    "valkey-9.1": "7.2.4",
+    "valkey-9.1": "7.2.4", "valkey-9.2": "7.2.4",
 }  # fmt: skip
-VALKEY_VERSIONS: Final = {"valkey-9.1": "9.1.2"}
+VALKEY_VERSIONS: Final = {"valkey-9.1": "9.1.2", "valkey-9.2": "9.2.0"}
 NO_VALKEY: Final = (0, 0)
 
 
@@ -115,6 +117,10 @@ class Compatibility:
         if not self.is_newest or row.declared.dialect or row.name in DESCRIBES_CLIENTS:
             return False
         return f"@{ONLY_VALKEY}" not in row.syntax and all(map(self.knows_whole, row.subcommands.values()))
+
+    def is_valkey_since(self, version: str) -> bool:
+        """Whether it is a Valkey of this version or a later one."""
+        return numbers(version) <= self._known_valkey
 
     def hidden_words(self, row: Row) -> frozenset[bytes]:
         """The options and reply fields of a command that it does not have."""
