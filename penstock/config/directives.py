@@ -296,6 +296,12 @@ USED: Final = (
         "latency-tracking-info-percentiles", "50 99 99.9", Percentiles(), "Percentiles that INFO latencystats shows."
     ),
     Directive(
+        "watch-group-changes",
+        "no",
+        YesNo(),
+        "Changes of a stream's groups make transactions that watch it fail, and are told to clients that track it.",
+    ),
+    Directive(
         "tracking-table-max-keys",
         "1000000",
         Number(0, LONG),

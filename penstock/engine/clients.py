@@ -18,26 +18,34 @@ class Clients:
 
     outgoing: replies and messages to other clients than the one whose request is handled, in order. to_close: sessions
     whose connections are to be closed. The caller of the engine takes both. watchers: by database and key.
-    follows_changes: whether a client watches keys, or tracks them (CLIENT TRACKING). master: the link to the
-    master that is followed, as CLIENT LIST shows it; None while it is down.
+    follows_changes: whether a client watches keys, or tracks them (CLIENT TRACKING). follows_groups: whether changes of
+    a stream's groups count for them, too. master: the link to the master that is followed, as CLIENT LIST shows it;
+    None while it is down.
     """
 
     __slots__ = (
-        "_conditions", "follows_changes", "master", "monitors", "next_id", "outgoing", "sessions", "to_close",
-        "tracking", "watchers",
+        "_conditions", "_settings", "follows_changes", "follows_groups", "master", "monitors", "next_id",
+        "outgoing", "sessions", "to_close", "tracking", "watchers",
     )  # fmt: skip
 
     def __init__(self, settings: Settings, chance: random.Random, conditions: Conditions) -> None:
         self._conditions = conditions
+        self._settings = settings
         self.next_id = 1
         self.sessions: dict[int, Session] = {}
         self.master: Session | None = None
         self.tracking = Tracking(settings, chance, self.sessions)
         self.watchers: dict[tuple[int, bytes], set[Session]] = {}
         self.follows_changes = False
+        self.follows_groups = False
+        settings.watch("watch-group-changes", self._use_setting)
+        self._use_setting()
         self.monitors: set[Session] = set()
         self.outgoing: list[tuple[Session, bytes]] = []
         self.to_close: list[Session] = []
+
+    def _use_setting(self) -> None:
+        self.follows_groups = self._settings.yes("watch-group-changes")
 
     def listed(self) -> list[Session]:
         """What CLIENT LIST shows and CLIENT KILL closes. O(n)."""

@@ -13,7 +13,7 @@ def new_consumer(ctx: Context, key: bytes, group: Group, name: bytes) -> Consume
     may go to a policy before the request ends. (Redis 8.6 logs neither those of claims nor, before 8.6.4, of reads.)
     """
     consumer = group.add_consumer(name, ctx.now_ms)
-    ctx.dirty += 1
+    ctx.count_group_changes(key, 1)
     ctx.log(b"XGROUP", b"CREATECONSUMER", key, group.name, name)
     if group.policy is not None:
         settling.consumer_made(ctx, key, group)

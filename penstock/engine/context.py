@@ -288,6 +288,15 @@ class Context:
         if self.clients.follows_changes:
             self.clients.note_change(self.session, self.db_index, key)
 
+    def count_group_changes(self, key: bytes, count: int) -> None:
+        """Groups of a stream changed, or what is pending in them: a change of the key only with watch-group-changes.
+
+        (Redis 8.6.3; Valkey counts it as one since 9.1.3.)
+        """
+        self.dirty += count
+        if self.clients.follows_groups and count:
+            self.touch(key)
+
     def signal(self, key: bytes) -> None:
         """Blocked readers of a key may have something now: they are served after the whole request."""
         if self.blocking.by_key:

@@ -74,7 +74,7 @@ def _hand_out(
         group_effects.log_position(ctx, target.key, stream, group)
     if aside and stream.policies is not None:
         retention.note_done(stream, stream.policies, aside)
-    ctx.dirty += len(chosen)
+    ctx.count_group_changes(target.key, len(chosen))
     consumer.active_ms = ctx.now_ms
     settling.delivered(ctx, target.key, stream, group, ctx.now_ms)
 

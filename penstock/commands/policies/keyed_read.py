@@ -106,7 +106,7 @@ def _hand_out(
     if released:
         group_effects.log_released(ctx, target.key, group, released)
     group_effects.log_position(ctx, target.key, target.stream, group)
-    ctx.dirty += 1
+    ctx.count_group_changes(target.key, 1)
     if no_ack:
         settling.read_without_ack(ctx, target.key, target.stream, passed.taken)
     return shown

@@ -179,7 +179,7 @@ def _deliver_again(
         runs = in_runs(again.taken)
         group.pel.give_all(runs, consumer, ctx.now_ms, COUNT_UP)
         consumer.active_ms = ctx.now_ms
-        ctx.dirty += len(again.taken)
+        ctx.count_group_changes(target.key, len(again.taken))
         group_effects.log_held(ctx, target.key, group, runs)
         policy.redelivered += delivered_before
         ctx.policies.redelivered += delivered_before

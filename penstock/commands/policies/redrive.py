@@ -142,7 +142,7 @@ def _give_back(ctx: Context, stream: Stream, added: list[bytes], released: dict[
 def _note_released(ctx: Context, key: bytes, stream: Stream, released: dict[bytes, list[Released]]) -> None:
     for name, slots in released.items():
         group: Group = stream.groups[name]
-        ctx.dirty += len(slots)
+        ctx.count_group_changes(key, len(slots))
         group_effects.log_released(ctx, key, group, slots)
         if stream.policies is not None:
             settling.released(ctx, key, stream, group, slots, NONE, False)

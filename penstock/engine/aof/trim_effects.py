@@ -56,5 +56,5 @@ def drop_deleted_references(ctx: Context, key: bytes, stream: Stream, trim: Trim
     cut = trim.cut(stream.length, stream.first_id if stream.length else ids.MAX + 1)
     for group in stream.groups.values():
         dropped = drop_references_below(group, cut)
-        ctx.dirty += len(dropped)
+        ctx.count_group_changes(key, len(dropped))
         group_effects.log_acknowledged(ctx, key, group.name, dropped)

@@ -64,7 +64,7 @@ def bury(
         return False
     group.pel.forget(block, slot)
     ctx.log(b"XACK", key, group.name, ids.text(entry_id))
-    ctx.dirty += 1
+    ctx.count_group_changes(key, 1)
     if stream.policies is not None:
         retention.note_done(stream, stream.policies, [entry_id])
     return True

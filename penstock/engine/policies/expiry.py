@@ -73,7 +73,7 @@ def _passed(ctx: Context, key: bytes, stream: Stream, group: Group, passed: list
     if passed:
         stream.advance_group(group, passed)
         group_effects.log_position(ctx, key, stream, group)
-        ctx.dirty += len(passed)
+        ctx.count_group_changes(key, len(passed))
         if stream.policies is not None:
             retention.note_done(stream, stream.policies, [segment.id_at(slot) for segment, slot, _ in passed])
     return len(passed)

@@ -41,7 +41,7 @@ def _give_back(ctx: Context, session_id: int, place: ReaderPlace, budget: TickBu
         return
     budget.moves -= consumer.pending
     count = settling.give_back(ctx, key, stream, group, consumer)
-    ctx.dirty += count
+    ctx.count_group_changes(key, count)
     policy.released += count
     ctx.policies.released += count
     if count:

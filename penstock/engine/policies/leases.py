@@ -331,7 +331,7 @@ def drop_deleted(ctx: Context, key: bytes, group: Group, slots: list[PendingSlot
     for block, slot in slots:
         ctx.log(b"XACK", key, group.name, block.id_text(slot))
         group.pel.forget(block, slot)
-        ctx.dirty += 1
+        ctx.count_group_changes(key, 1)
 
 
 def drop_ended(ctx: Context, key: bytes, group: Group, policy: GroupPolicy, slots: list[PendingSlot]) -> None:

@@ -31,7 +31,7 @@ def reap(ctx: Context, key: bytes, group: Group, policy: GroupPolicy) -> int:
             policy.reaped += 1
             policy_notes.reaped(ctx, key, group.name, consumer.name, reap_ms)
             ctx.policies.reaped += 1
-            ctx.dirty += 1
+            ctx.count_group_changes(key, 1)
             ctx.log(b"XGROUP", b"DELCONSUMER", key, group.name, consumer.name)
             ctx.event("t", b"xgroup-delconsumer", key)
     return due_ms

@@ -83,7 +83,7 @@ def xdelex(ctx: Context, args: list[bytes]) -> bytes:
     if deleted:
         notify_deleted(ctx, args[1], deleted)
     if deleted or dropped:
-        ctx.dirty += dropped
+        ctx.count_group_changes(args[1], dropped)
         if ctx.effects.compat.references:
             ctx.log_request(args)
         else:
@@ -122,7 +122,7 @@ def xackdel(ctx: Context, args: list[bytes]) -> bytes:
     if deleted:
         notify_deleted(ctx, args[1], deleted)
     if acknowledged:
-        ctx.dirty += acknowledged
+        ctx.count_group_changes(args[1], acknowledged)
         if ctx.effects.compat.references:
             ctx.log_request(args)
         else:

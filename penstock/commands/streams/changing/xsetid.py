@@ -70,7 +70,7 @@ def xsetid(ctx: Context, args: list[bytes]) -> bytes:
         stream.entries_added = entries_added
     if max_deleted_id > ids.ZERO or resets:
         stream.max_deleted_id = max_deleted_id
-    ctx.dirty += 1
+    ctx.count_group_changes(args[1], 1)
     _log_set_id(ctx, args, max_deleted_id)
     ctx.event("t", b"xsetid", args[1])
     return reply.OK

@@ -46,7 +46,7 @@ def xack(ctx: Context, args: list[bytes]) -> bytes:
     else:
         acknowledged = group.pel.acknowledge_all(stream_arguments.id_columns(args[3:])).count(1)
     if acknowledged:
-        ctx.dirty += acknowledged
+        ctx.count_group_changes(args[1], acknowledged)
         ctx.log_request(args)
         if stream.policies is not None:
             settling.acknowledged(ctx, args[1], stream, stream_arguments.stream_ids(args[3:]))
@@ -137,7 +137,7 @@ def nack(ctx: Context, args: list[bytes], may_delay: bool) -> bytes:
         at += stop - start
         count += stop - start
     if released:
-        ctx.dirty += count
+        ctx.count_group_changes(key, count)
         group_effects.log_released(ctx, key, group, released)
         if stream.policies is not None or options.until_ms != NOT_GIVEN:
             settling.released(ctx, key, stream, group, released, options.until_ms, mode == b"FAIL")

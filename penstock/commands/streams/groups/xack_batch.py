@@ -55,7 +55,7 @@ def acknowledge_batch(ctx: Context, batch: RequestBatch, replies: list[bytes]) -
         return 0
     acknowledged = group.pel.acknowledge_all(wanted)
     ctx.statistics.hits += len(words)
-    ctx.dirty += acknowledged.count(1)
+    ctx.count_group_changes(head[1], acknowledged.count(1))
     if ctx.effects.log is not None and any(acknowledged):
         opening = b"*4\r\n" + reply.words(head)
         lines = list(map(b"".join, zip(repeat(opening), map(reply.bulk, compress(words, acknowledged)))))

@@ -147,7 +147,7 @@ def xclaim(ctx: Context, args: list[bytes]) -> bytes:
     raises_last_id = options.last_id != NOT_GIVEN and options.last_id > group.last_id
     if raises_last_id:
         group.last_id = options.last_id
-        ctx.dirty += 1
+        ctx.count_group_changes(key, 1)
     consumer = _consumer(ctx, key, group, args[3])
     attempts = attempts_of(ctx, key, stream, group)
     if attempts is not None:
@@ -233,7 +233,7 @@ def _force(group: Group, found: tuple[Segment, int], consumer: Consumer, options
 def _drop_deleted_pending(ctx: Context, key: bytes, group: Group, pending_slot: PendingSlot) -> None:
     group_effects.log_deleted_pending(ctx, key, group, pending_slot)
     group.pel.forget(*pending_slot)
-    ctx.dirty += 1
+    ctx.count_group_changes(key, 1)
 
 
 def _is_claimable_run(run: PendingRun, min_idle_ms: int, now_ms: int) -> bool:
@@ -247,7 +247,7 @@ def _is_claimable_run(run: PendingRun, min_idle_ms: int, now_ms: int) -> bool:
 def _note_claimed(ctx: Context, key: bytes, group: Group, consumer: Consumer, claimed: list[PendingRun]) -> None:
     """Entries have a new owner, or their owner has them anew."""
     consumer.active_ms = ctx.now_ms
-    ctx.dirty += total_of(claimed)
+    ctx.count_group_changes(key, total_of(claimed))
     group_effects.log_held(ctx, key, group, claimed)
 
 

@@ -99,7 +99,7 @@ def xgroup_create(ctx: Context, args: list[bytes]) -> bytes:
     if name in stream.groups:
         raise ReplyError(b"BUSYGROUP Consumer Group name already exists")
     stream.groups[name] = Group(name, last_id, min(entries_read, stream.entries_added))
-    ctx.dirty += 1
+    ctx.count_group_changes(key, 1)
     ctx.log_request(args)
     ctx.event("t", b"xgroup-create", key)
     settling.group_created(ctx, key, stream, stream.groups[name])
@@ -124,7 +124,7 @@ def xgroup_setid(ctx: Context, args: list[bytes]) -> bytes:
     former_id = group.last_id
     group.last_id = last_id
     group.entries_read = min(entries_read, stream.entries_added)
-    ctx.dirty += 1
+    ctx.count_group_changes(args[2], 1)
     ctx.log_request(args)
     ctx.event("t", b"xgroup-setid", args[2])
     settling.group_moved(ctx, args[2], stream, group, former_id)
@@ -145,7 +145,7 @@ def xgroup_destroy(ctx: Context, args: list[bytes]) -> bytes:
     stream = _stream(ctx, args)
     if stream.groups.pop(args[3], None) is None:
         return reply.ZERO
-    ctx.dirty += 1
+    ctx.count_group_changes(args[2], 1)
     ctx.log_request(args)
     ctx.event("t", b"xgroup-destroy", args[2])
     ctx.signal(args[2])  # unblocks its readers, with an error
@@ -195,7 +195,7 @@ def delete_consumer(ctx: Context, stream: Stream, group: Group, consumer: Consum
     key = request[2]
     group.remove_consumer(consumer)
     ctx.blocking.consumer_deleted(ctx.db_index, key, group.name, consumer.name)
-    ctx.dirty += 1
+    ctx.count_group_changes(key, 1)
     ctx.log_request(request)
     ctx.event("t", b"xgroup-delconsumer", key)
     settling.swept(ctx, key, stream)

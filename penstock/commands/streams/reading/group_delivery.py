@@ -87,6 +87,6 @@ def hand_out(ctx: Context, target: ReadTarget, consumer: Consumer, runs: list[Se
         if group.policy is not None:
             settling.delivered(ctx, target.key, target.stream, group, ctx.now_ms)
     group_effects.log_position(ctx, target.key, target.stream, group)
-    ctx.dirty += 1
+    ctx.count_group_changes(target.key, 1)
     if no_ack and target.stream.policies is not None:
         settling.read_without_ack(ctx, target.key, target.stream, runs)

@@ -225,7 +225,7 @@ def _claim_and_read(
     group.pel.give_all(claimed_runs, consumer, ctx.now_ms, COUNT_UP)
     if claimed:
         consumer.active_ms = ctx.now_ms
-        ctx.dirty += len(claimed)
+        ctx.count_group_changes(target.key, len(claimed))
         group_effects.log_held(ctx, target.key, group, claimed_runs)
     return with_new(ctx, target, consumer, parts, options.no_ack, max_count, budget, True)
 

@@ -76,7 +76,7 @@ def _read_new(ctx: Context, target: ReadTarget, consumer: Consumer, options: Rea
     if len(shares) < 2:
         return []
     hand_out(ctx, target, consumer, _joined(shares), options.no_ack)
-    ctx.dirty += len(shares) - 1
+    ctx.count_group_changes(target.key, len(shares) - 1)
     return [entries_of(share) for share in shares]
 
 
