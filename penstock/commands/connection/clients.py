@@ -138,7 +138,7 @@ def client_no_touch(ctx: Context, args: list[bytes]) -> bytes:
     "capability [capability ...]",
     group="connection",
     since="8.0.0",
-    dialect="valkey",
+    only_in="valkey",
     flags="noscript loading stale allow_busy",
     summary="Tells what the client can do; others than `redirect` are taken and mean nothing.",
 )

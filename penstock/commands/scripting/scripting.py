@@ -159,7 +159,7 @@ def script_exists(ctx: Context, args: list[bytes]) -> bytes:
     "sha1",
     group="scripting",
     since="8.0.0",
-    dialect="valkey",
+    only_in="valkey",
     flags="noscript stale",
     summary="Returns the text of a script that the server has kept.",
 )

@@ -14,7 +14,7 @@ from penstock.protocol import reply
 
 TYPES: Final = "type:<SLOW|LARGE-REQUEST|LARGE-REPLY>"
 
-container("COMMANDLOG", group="server", since="8.1.0", dialect="valkey", summary="Commands for logs of requests.")
+container("COMMANDLOG", group="server", since="8.1.0", only_in="valkey", summary="Commands for logs of requests.")
 
 
 @command(
@@ -22,7 +22,7 @@ container("COMMANDLOG", group="server", since="8.1.0", dialect="valkey", summary
     f"count:integer {TYPES}",
     group="server",
     since="8.1.0",
-    dialect="valkey",
+    only_in="valkey",
     flags="admin loading stale",
     tips="request_policy:all_nodes nondeterministic_output",
     complexity="O(N) where N is the number of entries returned",
@@ -38,7 +38,7 @@ def commandlog_get(ctx: Context, args: list[bytes]) -> bytes:
     TYPES,
     group="server",
     since="8.1.0",
-    dialect="valkey",
+    only_in="valkey",
     flags="admin loading stale",
     tips="request_policy:all_nodes response_policy:agg_sum nondeterministic_output",
     summary="Returns the number of requests in a log.",
@@ -52,7 +52,7 @@ def commandlog_len(ctx: Context, args: list[bytes]) -> bytes:
     TYPES,
     group="server",
     since="8.1.0",
-    dialect="valkey",
+    only_in="valkey",
     flags="admin loading stale",
     tips="request_policy:all_nodes response_policy:all_succeeded",
     complexity="O(N) where N is the number of entries in the commandlog",
@@ -68,7 +68,7 @@ def commandlog_reset(ctx: Context, args: list[bytes]) -> bytes:
     "COMMANDLOG|HELP",
     group="server",
     since="8.1.0",
-    dialect="valkey",
+    only_in="valkey",
     flags="loading stale",
     summary="Lists the subcommands.",
 )

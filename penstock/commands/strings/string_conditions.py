@@ -106,7 +106,7 @@ def delex(ctx: Context, args: list[bytes]) -> bytes:
     "key value",
     group="string",
     since="9.0.0",
-    dialect="valkey",
+    only_in="valkey",
     flags="write fast",
     keys="1 RM delete",
     summary="Removes a key, if its string is a given one.",

@@ -2,7 +2,7 @@
 
 What that server does not have is hidden: a command is unknown, an option is refused as any other word would be in its
 place, a field is left out. So what passes here passes there. `newest` hides only what no Redis has (`@valkey-9.1.0` in
-a syntax, `dialect` of a command). A version's table is made once, at the start, of rows that name what is hidden
+a syntax, `only_in` of a command). A version's table is made once, at the start, of rows that name what is hidden
 (`Row.hidden`); that of a named version has none of Penstock's own commands. The log is not touched: what stands in it
 is always understood, and what may stand in it is `aof_compat.py`'s to say.
 """
@@ -98,7 +98,7 @@ class Compatibility:
     def has_command(self, row: Row) -> bool:
         if row.name.startswith(OWN_PREFIX):
             return self.is_newest
-        if row.declared.dialect:
+        if row.declared.only_in:
             return self.is_valkey and numbers(row.declared.since) <= self._known_valkey
         return self._has(row.declared.since, VALKEY_COMMANDS.get(row.name, ""))
 
@@ -114,7 +114,7 @@ class Compatibility:
 
     def knows_whole(self, row: Row) -> bool:
         """Whether nothing is hidden of a command or of what stands below it; said without its tree, at a start."""
-        if not self.is_newest or row.declared.dialect or row.name in DESCRIBES_CLIENTS:
+        if not self.is_newest or row.declared.only_in or row.name in DESCRIBES_CLIENTS:
             return False
         return f"@{ONLY_VALKEY}" not in row.syntax and all(map(self.knows_whole, row.subcommands.values()))
 

@@ -91,12 +91,12 @@ def command(
     doc_flags: str = "",
     deprecated: tuple[str, str] | None = None,
     arity: int = 0,
-    dialect: str = "",
+    only_in: str = "",
 ) -> Callable[[Handler], Handler]:
     """Declare the function below as the command `name` ("XACK", "XGROUP|CREATE"). The words: see `Declaration`."""
     declared = Declaration(
         name, syntax, group, since, summary, complexity, flags, keys, find_keys, channels, hide, acl, traits, tips,
-        history, doc_flags, deprecated, arity, dialect,
+        history, doc_flags, deprecated, arity, only_in,
     )  # fmt: skip
 
     def declare(handler: Handler) -> Handler:
@@ -134,10 +134,10 @@ def container(
     summary: str,
     complexity: str = "Depends on subcommand.",
     acl: str = "",
-    dialect: str = "",
+    only_in: str = "",
 ) -> None:
     """Declare a command that is nothing without its subcommands (XGROUP)."""
-    declared = Declaration(name, "", group, since, summary, complexity, acl=acl, arity=-2, dialect=dialect)
+    declared = Declaration(name, "", group, since, summary, complexity, acl=acl, arity=-2, only_in=only_in)
     DECLARED.append(Command(declared, None))
 
 

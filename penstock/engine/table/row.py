@@ -58,7 +58,7 @@ class Declaration(NamedTuple):
     keys: as key_specs.py has it, for COMMAND INFO. find_keys: finds them instead where `keys` does not say enough.
     channels: as `Channels` has it. hide: shows a request without its secrets. acl: categories beyond those that follow
     from flags and group. traits: words of TRAITS. history: versions, and what each changed. deprecated: since when, and
-    what to use instead. arity: where the syntax does not say it. dialect: "valkey" if no Redis has it.
+    what to use instead. arity: where the syntax does not say it. only_in: "valkey" if no Redis has it.
     """
 
     name: str
@@ -79,7 +79,7 @@ class Declaration(NamedTuple):
     doc_flags: str = ""
     deprecated: tuple[str, str] | None = None
     arity: int = 0
-    dialect: str = ""
+    only_in: str = ""
     hidden: frozenset[bytes] = frozenset()  # options and reply fields that clients must not see
 
 
