@@ -3,11 +3,16 @@
 Tests: transcripts transactions, watch, stale_keys; cases commands/test_transactions; law test_law_of_doors.
 """
 
+from typing import Final
+
 from penstock.engine.context import BLOCKED, Context
 from penstock.engine.session import Session
 from penstock.engine.table.command_table import command
+from penstock.engine.table.key_place import KeyPlace
 from penstock.errors import ReplyError
 from penstock.protocol import reply
+
+CONDITIONS: Final = {b"IFEQ": 3, b"IFNE": 3, b"NX": 2, b"XX": 2}  # of EXEC, with the words of each
 
 
 @command(
@@ -27,8 +32,21 @@ def multi(ctx: Context, args: list[bytes]) -> bytes:
     return reply.OK
 
 
+def _condition_keys(args: list[bytes]) -> list[KeyPlace]:
+    """The keys of EXEC's conditions."""
+    places: list[KeyPlace] = []
+    at = 1
+    while at + 1 < len(args):
+        places.append(KeyPlace(at + 1, ["RO", "access"]))
+        at += CONDITIONS.get(args[at].upper(), 2)
+    return places
+
+
 @command(
     "EXEC",
+    "condition:[IFEQ (ifeq-key:string ifeq-value)@valkey-9.2.0|IFNE (ifne-key:string ifne-value)@valkey-9.2.0|"
+    "NX nx-key:string@valkey-9.2.0|XX xx-key:string@valkey-9.2.0] ...",
+    find_keys=_condition_keys,
     group="transactions",
     since="1.2.0",
     flags="noscript loading stale skip_slowlog",
@@ -50,7 +68,7 @@ def exec_(ctx: Context, args: list[bytes]) -> bytes:
     _leave(ctx, session)
     if failed:
         raise ReplyError(b"EXECABORT Transaction discarded because of previous errors.")
-    if broken:
+    if broken or (len(args) > 1 and not _conditions_hold(ctx, args)):
         return reply.null_array(ctx.resp3)
     waits, row = ctx.waits, ctx.row
     replies: list[bytes] = []
@@ -64,6 +82,26 @@ def exec_(ctx: Context, args: list[bytes]) -> bytes:
         ctx.scripts.hold(ctx, left, replies)
         return BLOCKED
     return reply.array(replies)
+
+
+def _conditions_hold(ctx: Context, args: list[bytes]) -> bool:
+    """Whether all of EXEC's conditions hold, which are read before the first is looked at. (Valkey 9.2, its notes.)"""
+    conditions: list[list[bytes]] = []
+    at = 1
+    while at < len(args):
+        words = CONDITIONS.get(args[at].upper(), len(args))
+        if at + words > len(args):
+            raise ReplyError(b"EXECABORT Transaction discarded because of: invalid check condition syntax")
+        conditions.append(args[at : at + words])
+        at += words
+    return all(_holds(ctx, condition) for condition in conditions)
+
+
+def _holds(ctx: Context, condition: list[bytes]) -> bool:
+    word, key = condition[0].upper(), condition[1]
+    if word in (b"NX", b"XX"):
+        return ctx.has(key) == (word == b"XX")
+    return (ctx.string(key) == condition[2]) == (word == b"IFEQ")
 
 
 def _watches_overdue(ctx: Context) -> bool:

@@ -99,10 +99,9 @@ def docs(row: Row, resp3: bool) -> bytes:
     if row.declared.history:
         changes = [reply.array([text(version), text(change)]) for version, change in row.declared.history]
         fields.append((b"history", reply.set_of(changes, resp3)))
-    if row.syntax:
-        fields.append(
-            (b"arguments", _arguments(argument_tree.without(command_syntax.parse(row.syntax), row.hidden), resp3))
-        )
+    shown = argument_tree.without(command_syntax.parse(row.syntax), row.hidden) if row.syntax else []
+    if shown:
+        fields.append((b"arguments", _arguments(shown, resp3)))
     if row.subcommands:
         subcommands = [(subcommand.label, docs(subcommand, resp3)) for subcommand in row.subcommands.values()]
         fields.append((b"subcommands", reply.fields(subcommands, resp3)))

@@ -71,9 +71,8 @@ class SlotRules:
     def admit(self, session: Session, row: Row, request: list[bytes], now_ms: int) -> None:
         """Refuse a request, or the EXEC of requests, that this node may not serve."""
         wanted = Wanted(session)
-        if row.name != "EXEC":
-            wanted.add(row, request)
-        elif session.queue is not None:
+        wanted.add(row, request)
+        if row.name == "EXEC" and session.queue is not None:
             self._add_queue(wanted, session.queue)
         if wanted.slots:
             if not wanted.is_of_one_slot():

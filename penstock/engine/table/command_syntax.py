@@ -62,11 +62,14 @@ def parse(syntax: str) -> list[Argument]:
     return _Parser(syntax).whole()
 
 
-def arity(name: str, syntax: str) -> int:
-    """Words a request must have, the name's included; negative: at least so many."""
+def arity(name: str, syntax: str, hidden: frozenset[bytes] = frozenset()) -> int:
+    """Words a request must have, the name's included; negative: at least so many. Without the hidden words."""
     own = 2 if "|" in name else 1
     if not syntax:
         return own
+    if hidden and "@valkey-" in syntax:
+        least, fixed = trees.extent(trees.without(parse(syntax), hidden))
+        return own + least if fixed else -(own + least)
     least, fixed = _words_outside_brackets(syntax) or trees.extent(parse(syntax))
     return own + least if fixed else -(own + least)
 
