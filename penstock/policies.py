@@ -44,6 +44,8 @@ class StreamOptions(TypedDict, total=False):
     forward: Name | None
     at: Name | None
     after: Span | None
+    every: Name | None
+    missed: Literal["ONCE", "ALL", "SKIP"] | None
 
 
 class GroupOptions(TypedDict, total=False):

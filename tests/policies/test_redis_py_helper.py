@@ -63,6 +63,12 @@ CASES: list[tuple[Any, tuple[Any, ...], dict[str, Any], str]] = [
         },
         "POLICY s GROUP g ACKWAIT 1 KEY k LOOKAHEAD 0 INFLIGHT 10 RATE 100 60000 ONDISCONNECT RELEASE",
     ),
+    (
+        policies.set_stream,
+        ("s",),
+        {"forward": "t", "every": "e", "missed": "ALL"},
+        "POLICY s FORWARD t EVERY e MISSED ALL",
+    ),
     (policies.set_group, ("s", "g"), {"expire": SECOND, "expireat": "b"}, "POLICY s GROUP g EXPIRE 1000 EXPIREAT b"),
     (policies.set_group, ("s", "g"), {"pause": "FOREVER"}, "POLICY s GROUP g PAUSE FOREVER"),
     (policies.set_group, ("s", "g"), {"pause": SECOND}, "POLICY s GROUP g PAUSE +1000"),

@@ -34,7 +34,7 @@ def test_info_counts_what_policies_did(dialogue: PolicyDialogue) -> None:
     assert stats(dialogue) == {
         "penstock_redelivered": "2", "penstock_dead_lettered": "1", "penstock_forwarded": "1", "penstock_trimmed": "1",
         "penstock_reaped": "2", "penstock_held": "1", "penstock_redriven": "0",
-        "penstock_released": "0", "penstock_expired": "0",
+        "penstock_released": "0", "penstock_expired": "0", "penstock_copied": "0",
     }  # fmt: skip
 
 

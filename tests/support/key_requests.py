@@ -32,7 +32,7 @@ LAST: Final = "KEYS"  # of MIGRATE: what follows are keys, in place of the empty
 SPREAD_OPTIONS: Final = ("STORE", "get", "Streams", "FORWARD", "deadletter", "KEYS")
 
 POLICY: Final = "PENSTOCK.POLICY"
-OF_STREAMS: Final = ("MAXLEN", "MAXAGE", "condition", "FORWARD", "AT", "AFTER")
+OF_STREAMS: Final = ("MAXLEN", "MAXAGE", "condition", "FORWARD", "AT", "AFTER", "EVERY", "MISSED")
 OF_GROUPS: Final = ("ACKWAIT", "BACKOFF", "JITTER", "MAXDELIVER", "DEADLETTER", "REAP", "KEY")
 
 

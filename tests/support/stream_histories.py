@@ -163,7 +163,7 @@ def _vocabulary(made: Histories) -> Vocabulary:
         "idmp": 0.3 if made.has_producers else 0, "XADD trim": 0.3, "RESTORE REPLACE": 0.9, "XADD *": 0,
     }  # fmt: skip
     chances[f"{POLICY} GROUP"] = lambda request: 0.7 if len(request) == 2 else 0
-    for name in ("MAXLEN", "MAXAGE", "condition", "FORWARD", "AT", "AFTER"):
+    for name in ("MAXLEN", "MAXAGE", "condition", "FORWARD", "AT", "AFTER", "EVERY", "MISSED"):
         chances[f"{POLICY} {name}"] = lambda request: 0 if "GROUP" in map(str.upper, request) else 0.3
     for name in ("ACKWAIT", "BACKOFF", "JITTER", "MAXDELIVER", "DEADLETTER", "REAP", "KEY"):
         chances[f"{POLICY} {name}"] = lambda request: 0.4 if "GROUP" in map(str.upper, request) else 0

@@ -1,7 +1,7 @@
 """PENSTOCK.POLICY: sets what the server is to do with a stream's entries by itself.
 
 Tests: transcripts policies_leases, policies_retention, policies_dead_letters, policies_key, policies_limits,
-policies_expire, policies_choice; law
+policies_expire, policies_choice; law policies/test_recurring,
 policies/test_policy_laws, policies/test_access_laws; model policies/test_beside_naive_queue,
 policies/test_beside_naive_scheduler.
 """
@@ -44,13 +44,14 @@ from penstock.storage.streams.pending.group import Group
 from penstock.storage.streams.stream import Stream
 
 FLOOR: Final = b"FLOOR"  # the log's word: it stands last
+COPIED_TO: Final = b"FORWARDED"  # the log's word: it stands alone, behind the key
 RATED: Final = b"RATED"  # the log's word: it stands alone, behind the group
 
 
 @command(
     "PENSTOCK.POLICY",
     "key [GROUP group] [MAXLEN maxlen:integer] [MAXAGE milliseconds] condition:[KEEPREF|DELREF|ACKED] "
-    "[FORWARD forward-key:key] [AT field] [AFTER milliseconds] "
+    "[FORWARD forward-key:key] [AT field] [AFTER milliseconds] [EVERY field] [MISSED <ONCE|ALL|SKIP>] "
     "[ACKWAIT milliseconds] [BACKOFF (min:integer max:integer)] [JITTER percent:integer] "
     "[MAXDELIVER count] [DEADLETTER deadletter-key:key] [REAP milliseconds] [KEY field] "
     "[PAUSE <until|FOREVER>] [RATE (count:integer milliseconds:integer)] [INFLIGHT count] "
@@ -70,16 +71,21 @@ def penstock_policy(ctx: Context, args: list[bytes]) -> bytes:
     if len(args) == 2:
         raise ReplyError(b"ERR At least one parameter must be specified")
     logged = [b"PENSTOCK.POLICY", *args[1:]]
+    begins_anew = False
     if is_of_group(args):
         _change_group(ctx, key, stream, args, logged)
     elif args[2].upper() == b"RESET":
         if len(args) > 3:
             raise refusals.syntax()
         _reset_stream(ctx, key, stream)
+    elif ctx.session.privileged and args[STREAM_AT] == COPIED_TO:
+        _set_copied_to(stream, args)
     else:
-        _set_stream(ctx, key, stream, args)
+        begins_anew = _set_stream(ctx, key, stream, args)
     ctx.dirty += 1
     policy_lines.log(ctx, logged)
+    if begins_anew and stream.policies is not None:
+        policy_lines.log_copied_to(ctx, key, stream.policies)
     settling.settle(ctx, key, stream, retention.SHORT_SLICE)
     return reply.OK
 
@@ -93,8 +99,8 @@ def _reset_stream(ctx: Context, key: bytes, stream: Stream) -> None:
         settling.drop_unused(ctx, key, stream)
 
 
-def _set_stream(ctx: Context, key: bytes, stream: Stream, args: list[bytes]) -> None:
-    """Set what is named. Naming a retention option ends the floor."""
+def _set_stream(ctx: Context, key: bytes, stream: Stream, args: list[bytes]) -> bool:
+    """Set what is named. Naming a retention option ends the floor. Returns whether schedules begin anew."""
     options, floor = args, ids.ZERO
     if ctx.session.privileged and len(args) > 3 and args[-2] == FLOOR:
         options, floor = args[:-2], stream_arguments.stream_id(args[-1])
@@ -113,10 +119,12 @@ def _set_stream(ctx: Context, key: bytes, stream: Stream, args: list[bytes]) -> 
             policies.start_sweep()
     if reader.named & FORWARD_OPTIONS:
         policies.start_schedule()
+        policies.copied_to = (ctx.now_ms, stream.last_id)
     policy_notes.stream_set(ctx, key, policies)
     policies.due_ms = AT_ONCE
     ctx.db.note_policies(key, stream)
     settling.drop_unused(ctx, key, stream)
+    return settings.every_field is not None and bool(reader.named & FORWARD_OPTIONS)
 
 
 def _change_group(ctx: Context, key: bytes, stream: Stream, args: list[bytes], logged: list[bytes]) -> None:
@@ -189,6 +197,14 @@ def _refuse_circle(ctx: Context, key: bytes, target: bytes | None) -> None:
         value = ctx.value(target)
         policies = value.policies if isinstance(value, Stream) else None
         target = None if policies is None else policies.settings.forward
+
+
+def _set_copied_to(stream: Stream, args: list[bytes]) -> None:
+    """The log says which copy was the last: its time, and the id of its entry."""
+    policies = stream.policies
+    if policies is not None:
+        policies.copied_to = (arguments.integer(args[STREAM_AT + 1]), stream_arguments.stream_id(args[STREAM_AT + 2]))
+        policies.start_schedule()
 
 
 def _count_rated(group: Group, args: list[bytes]) -> None:

@@ -13,7 +13,10 @@ from penstock.storage.streams.trim import ACKNOWLEDGED
 
 RETENTION_OPTIONS: Final = frozenset((b"MAXLEN", b"MAXAGE", *REFERENCE_WORDS))
 FORWARD: Final = b"FORWARD"
-FORWARD_OPTIONS: Final = frozenset((FORWARD, b"AT", b"AFTER"))
+EVERY: Final = b"EVERY"
+MISSED: Final = b"MISSED"
+MISSED_WORDS: Final = frozenset((b"ONCE", b"ALL", b"SKIP"))
+FORWARD_OPTIONS: Final = frozenset((FORWARD, b"AT", b"AFTER", EVERY))
 DEAD_LETTER: Final = b"DEADLETTER"
 STREAM_AT: Final = 2  # where the options of a stream begin
 GROUP_AT: Final = 4  # those of a group
@@ -45,7 +48,8 @@ def is_unset(args: list[bytes], at: int) -> bool:
 
 
 STREAM_OPTIONS: Final = PolicyOptions(
-    {b"MAXLEN": 1, b"MAXAGE": 1, b"AT": 1, b"AFTER": 1, FORWARD: 1} | dict.fromkeys(REFERENCE_WORDS, 0)
+    {b"MAXLEN": 1, b"MAXAGE": 1, b"AT": 1, b"AFTER": 1, FORWARD: 1, EVERY: 1, MISSED: 1}
+    | dict.fromkeys(REFERENCE_WORDS, 0)
 )
 GROUP_OPTIONS: Final = PolicyOptions({
     b"ACKWAIT": 1, b"BACKOFF": 2, b"JITTER": 1, b"MAXDELIVER": 1, DEAD_LETTER: 1, b"REAP": 1, b"KEY": 1,
@@ -150,6 +154,13 @@ class OptionReader:
             raise ReplyError(b"ERR ONDISCONNECT must be RELEASE")
         return word == b"RELEASE"
 
+    def missed(self) -> bytes | None:
+        """The word behind MISSED; None if it is NONE."""
+        word = self.value().upper()
+        if word not in MISSED_WORDS and word != _UNSET:
+            raise ReplyError(b"ERR MISSED must be ONCE, ALL or SKIP")
+        return None if word == _UNSET else word
+
     def is_fair(self) -> bool:
         """Whether YES is behind FAIR."""
         word = self.value().upper()
@@ -182,6 +193,10 @@ def read_stream_options(settings: StreamSettings, reader: OptionReader) -> None:
             settings.at_field = reader.name()
         elif option == b"AFTER":
             settings.after_ms = reader.number(0)
+        elif option == EVERY:
+            settings.every_field = reader.name()
+        elif option == MISSED:
+            settings.missed = reader.missed()
         else:
             if len(reader.named & REFERENCE_WORDS.keys()) > 1:
                 raise refusals.syntax()
@@ -194,6 +209,10 @@ def refuse_stream_settings(settings: StreamSettings) -> None:
         raise ReplyError(b"ERR MAXLEN 0 needs ACKED")
     if settings.forward is None and (settings.at_field is not None or settings.after_ms != NONE):
         raise ReplyError(b"ERR AT and AFTER need FORWARD")
+    if settings.every_field is not None and settings.forward is None:
+        raise ReplyError(b"ERR EVERY needs FORWARD")
+    if settings.missed is not None and settings.every_field is None:
+        raise ReplyError(b"ERR MISSED needs EVERY")
 
 
 def read_group_options(settings: GroupSettings, reader: OptionReader, now_ms: int) -> None:

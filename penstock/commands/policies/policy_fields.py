@@ -35,6 +35,12 @@ def of_stream(ctx: Context, stream: Stream) -> list[tuple[bytes, bytes]]:
         (b"forwarded", reply.integer(policies.forwarded)),
         (b"blocked", _text(ctx, policies.blocked or None)),
     ]
+    if settings.every_field is not None:
+        shown += [
+            (b"every", _text(ctx, settings.every_field)),
+            (b"missed", reply.bulk((settings.missed or forwarding.ONCE).lower())),
+            (b"copied", reply.integer(policies.copied)),
+        ]
     return [(NAME, reply.fields(shown, ctx.resp3))]
 
 
@@ -119,6 +125,7 @@ def counters(ctx: Context) -> dict[str, int]:
         "penstock_redriven": counted.redriven,
         "penstock_released": counted.released,
         "penstock_expired": counted.expired,
+        "penstock_copied": counted.copied,
     }
 
 

@@ -29,6 +29,16 @@ def log_floor(ctx: Context, key: bytes, floor: StreamId) -> None:
     log(ctx, [b"PENSTOCK.POLICY", key, b"FLOOR", ids.text(floor)])
 
 
+def log_copied_to(ctx: Context, key: bytes, policies: StreamPolicies) -> None:
+    """The last copy of EVERY. Only the log may say FORWARDED."""
+    log(ctx, _copied_to(key, policies))
+
+
+def _copied_to(key: bytes, policies: StreamPolicies) -> list[bytes]:
+    ms, entry_id = policies.copied_to
+    return [b"PENSTOCK.POLICY", key, b"FORWARDED", b"%d" % ms, ids.text(entry_id)]
+
+
 def log_hold(ctx: Context, key: bytes, group: Group, texts: list[bytes], count: int, until_ms: int) -> None:
     """Released entries with one delivery count are held until a moment."""
     log(ctx, _hold(key, group, texts, count, until_ms))
@@ -56,6 +66,8 @@ def base_requests(key: bytes, stream: Stream, now_ms: int) -> Iterator[list[byte
     words = stream_words(policies.settings, policies)
     if words:
         yield [b"PENSTOCK.POLICY", key, *words]
+    if policies.settings.every_field is not None:
+        yield _copied_to(key, policies)
     for group in stream.groups_by_name():
         if group.policy is not None:
             yield from _group_requests(key, group, group.policy, now_ms)
@@ -117,6 +129,10 @@ def stream_words(settings: StreamSettings, policies: StreamPolicies) -> list[byt
         words += (b"AT", settings.at_field)
     if settings.after_ms != NONE:
         words += (b"AFTER", b"%d" % settings.after_ms)
+    if settings.every_field is not None:
+        words += (b"EVERY", settings.every_field)
+    if settings.missed is not None:
+        words += (b"MISSED", settings.missed)
     if policies.floor != ids.ZERO:
         words += (b"FLOOR", ids.text(policies.floor))
     return words

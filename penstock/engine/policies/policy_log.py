@@ -17,6 +17,8 @@ STUCK: Final = 2
 REAPED: Final = 3
 RELEASED: Final = 4
 EXPIRED: Final = 5
+MISSED: Final = 6
+NO_SERIES: Final = 7
 
 
 class Note:
@@ -71,7 +73,9 @@ class PolicyLog:
             elif not note.count:
                 del self._notes[(subject, kind)]
             elif self.report is not None:
-                self.report(WARNING if kind in (STUCK, RELEASED, EXPIRED) else NOTICE, _line(subject, kind, note))
+                self.report(
+                    WARNING if kind in (STUCK, RELEASED, EXPIRED, NO_SERIES) else NOTICE, _line(subject, kind, note)
+                )
                 note.count, note.names, note.reported_ms = 0, [], now_ms
                 self.due_ms = min(self.due_ms, now_ms + EVERY_MS)
 
@@ -89,6 +93,11 @@ def _line(subject: str, kind: int, note: Note) -> str:
         entries = "1 entry was" if note.count == 1 else f"{note.count} entries were"
         return f"{subject}: the connection of {note.words} ended, {entries} given back"
     names = ", ".join(note.names) + (", ..." if note.count > len(note.names) else "")
+    if kind == MISSED:
+        return f"{subject}: times of {'1 entry' if note.count == 1 else f'{note.count} entries'} were missed: {names}"
+    if kind == NO_SERIES:
+        entries = "1 entry has" if note.count == 1 else f"{note.count} entries have"
+        return f"{subject}: {entries} no valid {note.words}: {names}"
     consumers = "consumer was" if note.count == 1 else "consumers were"
     return f"{subject}: {note.count} {consumers} removed, not seen for {note.words} ms: {names}"
 

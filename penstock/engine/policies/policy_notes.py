@@ -2,10 +2,12 @@
 
 from penstock.engine.context import Context
 from penstock.engine.policies import policy_lines
-from penstock.engine.policies.policy_log import EXPIRED, MOVED, REAPED, RELEASED, SET, STUCK, shown
+from penstock.engine.policies.policy_log import EXPIRED, MISSED, MOVED, NO_SERIES, REAPED, RELEASED, SET, STUCK, shown
 from penstock.engine.server_state import ServerState
 from penstock.storage.policies.group_policy import FOREVER, GroupSettings
 from penstock.storage.policies.stream_policies import NONE, StreamPolicies
+from penstock.storage.streams import ids
+from penstock.storage.streams.ids import StreamId
 from penstock.storage.streams.stream import Stream
 
 
@@ -48,6 +50,16 @@ def expired(ctx: Context, key: bytes, group: bytes) -> None:
 def stuck(ctx: Context, key: bytes, group: bytes | None, problem: bytes) -> None:
     """A target cannot take entries."""
     ctx.policies.log.note(_subject(ctx, key, group), STUCK, 1, shown(problem), [])
+
+
+def missed(ctx: Context, key: bytes, entry_id: StreamId) -> None:
+    """Times of an entry passed without a copy."""
+    ctx.policies.log.note(_subject(ctx, key, None), MISSED, 1, "", [shown(ids.text(entry_id))])
+
+
+def no_series(ctx: Context, key: bytes, field: bytes, entry_id: StreamId) -> None:
+    """What EVERY's field says of an entry is no series of times, or one without any to come."""
+    ctx.policies.log.note(_subject(ctx, key, None), NO_SERIES, 1, shown(field), [shown(ids.text(entry_id))])
 
 
 def reaped(ctx: Context, key: bytes, group: bytes, consumer: bytes, reap_ms: int) -> None:

@@ -22,6 +22,7 @@ class PolicyState:
 
     __slots__ = (
         "_conditions",
+        "copied",
         "dead_lettered",
         "ended",
         "expired",
@@ -54,6 +55,7 @@ class PolicyState:
         self.expired = 0
         self.ended: deque[tuple[int, ReaderPlace]] = deque()
         self.forwarded = 0
+        self.copied = 0
 
     def are_applied(self) -> bool:
         """Not with a named compat-version, and on a replica the master applies them."""

@@ -71,7 +71,7 @@ def settle(ctx: Context, key: bytes, stream: Stream, most_trimmed: int = retenti
             ctx.signal(key)
     if has_moved:
         retention.run(ctx, key, stream, policies, most_trimmed)
-    forwarding.note_new(stream, policies)
+    forwarding.note_new(ctx, key, stream, policies)
     note_due(ctx, key, stream)
 
 

@@ -17,10 +17,11 @@ class StreamSettings:
     """What PENSTOCK.POLICY sets for a stream. Numbers are NONE if they are not set; times are in ms.
 
     references: KEEPREF, DELREF or ACKED, as Stream.trim knows them. forward: the stream to which entries move;
-    at_field, after_ms: when.
+    at_field, after_ms: when. every_field: entries that have it are copied at its times, and stay. missed: which of
+    several times that are due together: ONCE, ALL or SKIP; None if it is not set, which is ONCE.
     """
 
-    __slots__ = ("after_ms", "at_field", "forward", "max_age_ms", "max_length", "references")
+    __slots__ = ("after_ms", "at_field", "every_field", "forward", "max_age_ms", "max_length", "missed", "references")
 
     def __init__(self) -> None:
         self.max_length = NONE
@@ -29,11 +30,14 @@ class StreamSettings:
         self.forward: bytes | None = None
         self.at_field: bytes | None = None
         self.after_ms = NONE
+        self.every_field: bytes | None = None
+        self.missed: bytes | None = None
 
     def copy(self) -> "StreamSettings":
         twin = StreamSettings()
         twin.max_length, twin.max_age_ms, twin.references = self.max_length, self.max_age_ms, self.references
         twin.forward, twin.at_field, twin.after_ms = self.forward, self.at_field, self.after_ms
+        twin.every_field, twin.missed = self.every_field, self.missed
         return twin
 
     @property
@@ -54,13 +58,18 @@ class StreamPolicies:
     done: a heap of entries above the floor that no group needs; some may be gone or needed again by now.
     sweep_from: `done` lacks entries from this id on that became unneeded without being acknowledged; SWEPT if none.
     due_ms: when a tick must look at the stream next; AT_ONCE, or NEVER. groups_due_ms: the same for its groups alone.
-    scheduled: when each entry up to `scheduled_to` is to move (FORWARD); some may be gone by now. blocked: why nothing
-    can move, empty if it can; tried again at `retry_ms`.
-    trimmed, forwarded: entries that policies removed and moved, since the start.
+    scheduled: when each entry up to `scheduled_to` is to move (FORWARD), or to be copied next (EVERY); some may be gone
+    by now. blocked: why nothing can move, empty if it can; tried again at `retry_ms`.
+    copied_to: time and id of the last copy; what is behind that pair, in this order, is still to come. catching_up:
+    entries of which several times that were due together are being copied (MISSED ALL).
+    trimmed, forwarded, copied: entries that policies removed, moved and copied, since the start.
     """
 
     __slots__ = (
         "blocked",
+        "catching_up",
+        "copied",
+        "copied_to",
         "done",
         "due_ms",
         "floor",
@@ -83,15 +92,19 @@ class StreamPolicies:
         self.groups_due_ms = NEVER
         self.scheduled: SortedList[tuple[int, StreamId]] = SortedList()
         self.scheduled_to: StreamId = ZERO
+        self.copied_to: tuple[int, StreamId] = (0, ZERO)
+        self.catching_up: set[StreamId] = set()
         self.blocked = b""
         self.retry_ms = 0
         self.trimmed = 0
         self.forwarded = 0
+        self.copied = 0
 
     def start_schedule(self) -> None:
         """Have the moments of all entries read again."""
         self.scheduled = SortedList()
         self.scheduled_to = ZERO
+        self.catching_up = set()
 
     def start_sweep(self) -> None:
         """Have every entry looked at again, by this command or by ticks."""
@@ -103,6 +116,7 @@ class StreamPolicies:
         twin = StreamPolicies()
         twin.settings = self.settings.copy()
         twin.floor = self.floor
+        twin.copied_to = self.copied_to
         twin.start_sweep()
         twin.due_ms = twin.groups_due_ms = AT_ONCE
         return twin
