@@ -8,6 +8,7 @@ import pytest
 import redis
 
 import penstock
+from penstock import policies
 
 PATIENCE_S = 60
 PATIENCE_MS = PATIENCE_S * 1000
@@ -202,3 +203,26 @@ def test_a_shutdown_ends_the_link(master: penstock.Server, replica: penstock.Ser
     until_s = time.monotonic() + PATIENCE_S
     while master.client().info("replication")["connected_slaves"]:
         assert time.monotonic() < until_s, list(master.log)
+
+
+def test_a_replica_makes_no_copies_of_recurring_entries_until_it_is_a_master(
+    master: penstock.Server, replica: penstock.Server
+) -> None:
+    for server in (master, replica):
+        server.clock.stop()
+        server.clock.travel(4_000_000_000)
+    writer, reader = master.client(decode_responses=True), replica.client(decode_responses=True)
+    writer.xadd("cron", {"every": "60000"})
+    policies.set_stream(writer, "cron", forward="jobs", every="every")
+    follow(replica, master)
+    replica.clock.advance(minutes=1)
+    assert not reader.exists("jobs")
+    master.clock.advance(minutes=1)
+    assert writer.wait(1, PATIENCE_MS) == 1
+    assert reader.xrange("jobs") == writer.xrange("jobs")
+
+    reader.execute_command("REPLICAOF", "NO", "ONE")
+    replica.clock.advance(minutes=1)
+
+    assert [fields["_due"] for _, fields in reader.xrange("jobs")][-1] == "4000000120000"
+    assert reader.xinfo_stream("cron")["length"] == 1

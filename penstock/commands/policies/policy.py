@@ -1,7 +1,7 @@
 """PENSTOCK.POLICY: sets what the server is to do with a stream's entries by itself.
 
 Tests: transcripts policies_leases, policies_retention, policies_dead_letters, policies_key, policies_limits,
-policies_expire, policies_choice; law policies/test_recurring,
+policies_expire, policies_choice, policies_every; law policies/test_recurring,
 policies/test_policy_laws, policies/test_access_laws; model policies/test_beside_naive_queue,
 policies/test_beside_naive_scheduler.
 """
