@@ -29,6 +29,8 @@ ALL: Final = b"ALL"
 SKIP: Final = b"SKIP"
 MOST_MISSED: Final = 1000  # times of an entry that ALL makes up for
 LATEST_MS: Final = 60_000  # how late SKIP copies
+COPIED: Final = (b"_stream", b"_id", b"_due")
+"""The fields behind an entry's own in a copy."""
 
 
 def note_new(ctx: Context, key: bytes, stream: Stream, policies: StreamPolicies) -> None:
@@ -152,8 +154,10 @@ def _copy(
         if wanted_ms != NEVER:
             policies.scheduled.add((wanted_ms, entry_id))
         return 0
-    added = [b"_stream", key, b"_id", ids.text(entry_id), b"_due", b"%d" % due_ms]
-    targets.append(ctx, target, [*entries.fields_of(entry), *added])
+    fields = entries.fields_of(entry)
+    for name, word in zip(COPIED, (key, ids.text(entry_id), b"%d" % due_ms), strict=True):
+        fields += (name, word)
+    targets.append(ctx, target, fields)
     policies.copied += 1
     policies.copied_to = (due_ms, entry_id)
     next_ms = series.first_from(due_ms + 1)
@@ -175,3 +179,21 @@ def _wanted_ms(policies: StreamPolicies, series: Recurrence, due_ms: int, entry_
     if policies.settings.missed == SKIP and now_ms - latest_ms > LATEST_MS:
         return series.first_from(latest_ms + 1)
     return latest_ms
+
+
+def take_over(key: bytes, policies: StreamPolicies, target: Stream, now_ms: int) -> None:
+    """Go on behind the last copy that a former master made: its log's private lines are not sent to replicas.
+
+    It is among the target's newest SLICE entries, or is not found; then times since the synchronization come once more.
+    """
+    for segment, slot in target.runs_back(ids.ZERO, ids.MAX, SLICE):
+        fields = entries.fields_of(segment.entry(slot))
+        if len(fields) > 2 * len(COPIED) and tuple(fields[-2 * len(COPIED) :: 2]) == COPIED and fields[-5] == key:
+            try:
+                copied_to = (int(fields[-1]), ids.parse(fields[-3]))
+            except ValueError:
+                continue  # a client's own entry
+            if copied_to[0] <= now_ms:
+                policies.copied_to = max(policies.copied_to, copied_to)
+                policies.start_schedule()
+                return

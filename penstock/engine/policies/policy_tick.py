@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from penstock.engine.policies import giving_back, settling
+from penstock.engine.policies import forwarding, giving_back, settling
 from penstock.engine.policies.tick_budget import TickBudget
 from penstock.engine.server_state import ServerState
 from penstock.engine.session import NO_CLIENT
@@ -23,7 +23,7 @@ def run(server: ServerState, now_us: int) -> None:
             server.policies.ended.clear()  # the master decides, by leases
         return
     if server.policies.slept:
-        _wake_up(server)
+        _wake_up(server, now_ms)
     if server.conditions.trouble is not None:
         server.policies.retry_ms = now_ms + RETRY_MS
         return
@@ -58,7 +58,7 @@ def next_ms(server: ServerState, now_ms: int) -> int:
     return max(due_ms, server.policies.retry_ms if server.conditions.trouble is not None else 1)
 
 
-def _wake_up(server: ServerState) -> None:
+def _wake_up(server: ServerState, now_ms: int) -> None:
     """What changed while policies slept was not noted: everything is to be looked at."""
     server.policies.slept = False
     for db in server.keyspace.databases:
@@ -68,6 +68,9 @@ def _wake_up(server: ServerState) -> None:
             if policies is not None:
                 policies.start_sweep()
                 policies.due_ms = AT_ONCE
+                target = db.values.get(policies.settings.forward or b"")
+                if policies.settings.every_field is not None and isinstance(target, Stream):
+                    forwarding.take_over(key, policies, target, now_ms)
                 db.note_policies(key, stream)
 
 
