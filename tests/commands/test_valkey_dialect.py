@@ -378,3 +378,12 @@ def told_by(port: int, dialogue: list[tuple[str, str]]) -> list[tuple[str, str]]
     with Connection("127.0.0.1", port) as client:
         client.ask("FLUSHALL")
         return [(request, shown(client.ask(*split(request)))) for request, _ in dialogue]
+
+
+def test_conditions_of_exec_are_in_the_slot_of_the_transaction() -> None:
+    client = Dialogue(make_engine(settings=settings_with(compat_version="valkey-9.2", cluster_enabled="yes")))
+    client("CLUSTER ADDSLOTSRANGE 0 16383", "MULTI", "SET {a}x 1")
+
+    assert str(client("EXEC NX {b}y")).startswith("CROSSSLOT ")
+    client("MULTI", "SET {a}x 1")
+    assert client("EXEC NX {a}y") == [b"OK"]
