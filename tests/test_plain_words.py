@@ -28,7 +28,7 @@ PEOPLE = re.compile(
 QUOTED = re.compile(r"```.*?```|`[^`\n]*`|\"[^\"\n]*\"", re.DOTALL)  # requests, Redis's texts, names of tests
 TESTS = re.compile(r"^ *(?:async )?def (test_\w+)", re.MULTILINE)
 OLD_NAMES = re.compile(
-    r"(?:^|_)(owe[ds]?|owing|heeds?|goes_well|alike|told|tells?|let_go|keeper|ghosts?|bound_at)(?:_|$)"
+    r"(?:^|_)(owe[ds]?|owing|heeds?|goes_well|alike|told|tells?|let_go|keeper|ghosts?|bound_at|dialects?)(?:_|$)"
 )  # of functions and variables, for which there is a term: pending, follow, same, notify, report, release, limit_at ...
 FOREIGN = {("penstock.pipeline.connector.values.payloads", "tell")}  # of Python's files
 
