@@ -12,7 +12,7 @@ from penstock.storage.keyspace import Database, Keyspace, Value
 from penstock.storage.streams.idempotence import Producers
 from penstock.storage.streams.listpack_nodes import StreamLimits
 from penstock.storage.streams.stream import Stream
-from penstock.storage.types.scan_order import PIECE, HashOrder
+from penstock.storage.types.scan_order import DROPPED_BITS, PIECE, START, HashOrder
 
 names = st.sampled_from([b"", b"a", b"b", b"c", b"\0", b"a long name of a key"])
 times = st.integers(0, 10)
@@ -92,11 +92,29 @@ def test_a_walk_meets_each_key_once(keys: Any, count: Any) -> None:
 
 
 def test_keys_at_one_place_come_together(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("penstock.storage.types.scan_order.xxh64_intdigest", lambda key: key[0])
+    monkeypatch.setattr("penstock.storage.types.scan_order.xxh64_intdigest", lambda key: key[0] << DROPPED_BITS)
     order = HashOrder([b"a1", b"a2", b"a3", b"b1"], 0)
 
     assert order.walk(0, 1) == ([b"a1", b"a2", b"a3"], ord("b"))
     assert order.walk(ord("b"), 1) == ([b"b1"], 0)
+
+
+@given(st.sets(st.binary(max_size=4), min_size=1))
+def test_a_cursor_is_a_number_of_31_bits(keys: Any) -> None:
+    order = HashOrder(keys, 0)
+    _, place = order.walk(0, 1)
+
+    while place:
+        assert START < place < 2**31
+        _, place = order.walk(place, 1)
+
+
+def test_a_walk_of_keys_at_the_first_places_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("penstock.storage.types.scan_order.xxh64_intdigest", lambda key: key[0] << DROPPED_BITS)
+    order = HashOrder([b"\x00", b"\x01", b"\x02", b"\x03"], 0)
+
+    assert order.walk(0, 1) == ([b"\x00", b"\x01", b"\x02"], 3)
+    assert order.walk(3, 1) == ([b"\x03"], 0)
 
 
 def test_a_place_outlives_the_order_it_came_from() -> None:

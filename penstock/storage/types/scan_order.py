@@ -11,13 +11,21 @@ from xxhash import xxh64_intdigest
 from penstock.native.build import IS_COMPILED
 from penstock.storage.string_buckets import KeySnapshot
 
-HASH_BITS: Final = 64
+HASH_BITS: Final = 31  # redis-cli --cluster import holds a cursor in 32 bits with a sign: with more it scans for ever
+DROPPED_BITS: Final = 64 - HASH_BITS
 MOST_BITS: Final = 24  # of a hash, that tell its bucket
 A_BUCKET: Final = 32  # keys, as a rule
 MISFIT: Final = 4  # so many times as many keys in a bucket, or as few: the buckets are made anew
 PIECE: Final = 8192  # keys that a step of a walk puts into buckets: some milliseconds
 SMALL_PIECE: Final = 1024  # keys that a pick puts into buckets
 START: Final = 1  # a cursor of a walk that has met no key yet
+LEAST_HASH: Final = 2
+
+
+def _hash_of(key: bytes) -> int:
+    """Where a key comes in the order: LEAST_HASH to 2^31 - 1, by its bytes alone."""
+    digest: int = xxh64_intdigest(key) >> DROPPED_BITS
+    return digest if digest > LEAST_HASH else LEAST_HASH
 
 
 def _place_in(bucket: list[bytes], key: bytes) -> int:
@@ -31,7 +39,7 @@ def _place_in(bucket: list[bytes], key: bytes) -> int:
 
 
 class HashOrder:
-    """A set of keys in the order of their hashes (0 to 2^64 - 1), which depend on the key alone.
+    """A set of keys in the order of their hashes, which depend on the key alone.
 
     A cursor is a hash. So a scan returns every key that exists from its first step to its last, whatever is added and
     removed meanwhile, even if the order is dropped and built again between two steps.
@@ -79,7 +87,7 @@ class HashOrder:
         buckets, shift = self._buckets, HASH_BITS - self._bits
         longest = self._longest
         for key in keys:
-            index = xxh64_intdigest(key) >> shift
+            index = _hash_of(key) >> shift
             bucket = buckets[index]
             if bucket is None:
                 buckets[index] = [key]
@@ -153,14 +161,13 @@ class HashOrder:
 
     def _index(self, key: bytes) -> int:
         """Which bucket a key belongs to."""
-        index: int = xxh64_intdigest(key) >> HASH_BITS - self._bits
-        return index
+        return _hash_of(key) >> HASH_BITS - self._bits
 
     def _in_order(self, index: int) -> list[tuple[int, bytes]]:
         """The keys of a bucket behind their hashes, in order."""
         if index != self._sorted_index:
             self._sorted_index = index
-            self._sorted = sorted([(xxh64_intdigest(key), key) for key in self._buckets[index] or ()])
+            self._sorted = sorted([(_hash_of(key), key) for key in self._buckets[index] or ()])
         return self._sorted
 
     def _begin_anew(self) -> None:
