@@ -11,7 +11,7 @@ What a block is follows from its language and its first line:
 
 A block behind a line `<!-- not run: why -->` is not run: it needs Docker, Java or another machine, or shows a form. A
 page has a network of its own, in which 6379 is free (Linux, as root; elsewhere the machine's). The pipeline's pages are
-run by tests/pipeline.
+run by tests/pipeline, that of clusters by tests/launching.
 """
 
 import ctypes
@@ -38,10 +38,10 @@ from penstock.observe.console.names import reply_lines
 from penstock.wire_client import WireClient, address
 
 ROOT: Final = Path(__file__).parent.parent
-OF_THE_PIPELINE: Final = {"pipeline.md", "recipes.md", "from-kafka.md"}
+WITH_OWN_TESTS: Final = {"pipeline.md", "recipes.md", "from-kafka.md", "cluster.md"}
 PAGES: Final = [
     ROOT / "README.md",
-    *(path for path in sorted((ROOT / "docs").glob("*.md")) if path.name not in OF_THE_PIPELINE),
+    *(path for path in sorted((ROOT / "docs").glob("*.md")) if path.name not in WITH_OWN_TESTS),
 ]
 BLOCK: Final = re.compile(r"^(?P<before>.*)\n```(?P<language>\w*)\n(?P<text>(?:.*\n)*?)```$", re.MULTILINE)
 NOT_RUN: Final = re.compile(r"<!-- not run: .+ -->")
