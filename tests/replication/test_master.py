@@ -10,6 +10,7 @@ from tests.support.server_process import ServerProcess, running_server
 from tests.support.wire import Array, Bulk, Connection, Error, Integer, Simple
 
 PATIENCE_S = 60.0
+RDB_VERSION = "7.2"  # as at the start: tests of other versions share the master
 
 
 @pytest.fixture(scope="module")
@@ -22,6 +23,7 @@ def master() -> Iterator[ServerProcess]:
 def client(master: ServerProcess) -> Iterator[Connection]:
     with Connection("127.0.0.1", master.port, PATIENCE_S) as connection:
         connection.ask("FLUSHALL")
+        connection.ask("CONFIG", "SET", "rdb-compat-version", RDB_VERSION)
         yield connection
 
 

@@ -135,8 +135,13 @@ def find_keys_by_group(args: list[bytes]) -> list[KeyPlace]:
 
 
 def _find_keys(args: list[bytes], least: int) -> list[KeyPlace]:
-    """What STREAMS names. Before `least` it names nothing: the handler refuses such a request, too."""
+    """What STREAMS names. Before `least` it names nothing: the handler refuses such a request, too.
+
+    Behind words that are no options, it is the first such word, as in Redis, which looks for nothing else.
+    """
     places = OPTIONS.places_of(STREAMS, args, 1)
+    if not places:
+        places = [at for at in range(least, len(args)) if args[at].upper() == STREAMS]
     if not places or places[0] < least:
         return []
     first = places[0] + 1
