@@ -116,12 +116,7 @@ class Connection(Link):
 
     def endpoints(self) -> Endpoints:
         """The addresses of both ends. uvloop knows them until the connection is lost, those of TCP afterwards, too."""
-        peer: Sequence[object] | str | None = self._transport.get_extra_info("peername")
-        local: Sequence[object] | str | None = self._transport.get_extra_info("sockname")
-        link: socket.socket | None = self._transport.get_extra_info("socket")
-        is_unix = not isinstance(peer, tuple)
-        descriptor = NO_DESCRIPTOR if link is None else link.fileno()
-        return Endpoints(address_of(local if is_unix else peer), address_of(local), is_unix, descriptor)
+        return endpoints_of(self._transport)
 
     def has_peer(self) -> bool:
         """Whether the peer has neither closed nor half-closed, nor the connection been lost."""
@@ -502,6 +497,16 @@ class Connection(Link):
         if server_log.is_verbose:
             server_log.verbose(f"Client closed connection {self.session.address}")
         self._turn.forget(self)
+
+
+def endpoints_of(transport: asyncio.BaseTransport) -> Endpoints:
+    """What a transport knows of both ends, the peer first."""
+    peer: Sequence[object] | str | None = transport.get_extra_info("peername")
+    local: Sequence[object] | str | None = transport.get_extra_info("sockname")
+    link: socket.socket | None = transport.get_extra_info("socket")
+    is_unix = not isinstance(peer, tuple)
+    descriptor = NO_DESCRIPTOR if link is None else link.fileno()
+    return Endpoints(address_of(local if is_unix else peer), address_of(local), is_unix, descriptor)
 
 
 def address_of(name: Sequence[object] | str | None) -> str:

@@ -18,7 +18,7 @@ from penstock.errors import UsageError
 from penstock.protocol import reply
 from penstock.protocol.log_reader import whole_requests
 from penstock.protocol.snapshot_frame import SnapshotFrame
-from penstock.server.connections.connection import address_of
+from penstock.server.connections.connection import endpoints_of
 from penstock.server.tls import tls_context
 from penstock.server.tls.tls_context import TlsError
 from penstock.storage.aof.disk import Disk
@@ -418,10 +418,7 @@ class Wire:
 
     def endpoints(self) -> Endpoints:
         """The addresses of both ends, the master's first."""
-        known = self._writer.get_extra_info
-        return Endpoints(
-            address_of(known("peername")), address_of(known("sockname")), descriptor=known("socket").fileno()
-        )
+        return endpoints_of(self._writer.transport)
 
     async def ask(self, *words: bytes) -> bytes:
         """The answer's line."""
