@@ -306,7 +306,7 @@ def flag(name: str, value: object) -> list[str]:
     directive = name.replace("_", "-")
     if not Settings.begins_line(directive.lower()):
         near = "".join([f" Did you mean {one.replace('-', '_')!r}?" for one in nearest(directive)])
-        raise TypeError(f"Server() has no keyword {name!r}: there is no such directive.{near}")
+        raise TypeError(f"there is no keyword {name!r}, for there is no such directive.{near}")
     if isinstance(value, bool):
         return [f"--{directive}", "yes" if value else "no"]
     if directive in ("save", "bind", "user", "client-output-buffer-limit", "rename-command"):

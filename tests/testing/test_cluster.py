@@ -56,12 +56,16 @@ def test_a_folder_keeps_what_was_written_and_where_slots_were(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize(
-    ("options", "sentence"),
-    [({"port": 7}, "port is not one"), ({"nonsense": "x"}, "nonsense"), ({"maxmemory": "much"}, "memory value")],
+    ("options", "kind", "sentence"),
+    [
+        ({"port": 7}, UsageError, "port is not one"),
+        ({"nonsense": "x"}, TypeError, "no keyword 'nonsense'"),
+        ({"maxmemory": "much"}, UsageError, "memory value"),
+    ],
     ids=["port", "unknown", "value"],
 )
-def test_a_wrong_directive_is_an_error_of_usage(options: dict[str, Any], sentence: str) -> None:
-    with pytest.raises(UsageError, match=sentence):
+def test_a_wrong_directive_is_refused(options: dict[str, Any], kind: type[Exception], sentence: str) -> None:
+    with pytest.raises(kind, match=sentence):
         penstock.Cluster(**options)
 
 

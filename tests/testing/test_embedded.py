@@ -369,7 +369,7 @@ def test_a_directive_that_is_wrong_is_refused() -> None:
 @pytest.mark.parametrize(
     ("name", "error"),
     [
-        ("maxmemry", r"Server\(\) has no keyword 'maxmemry'.* Did you mean 'maxmemory'\?$"),
+        ("maxmemry", r"no keyword 'maxmemry', .* Did you mean 'maxmemory'\?$"),
         ("append_only", "Did you mean 'appendonly'"),
         ("qqqqqqqq", "there is no such directive.$"),
     ],
