@@ -31,7 +31,7 @@ def engine_with_loader(change: Callable[[str, ReplayHandler], ReplayHandler | No
     """As `make_engine`, with other loader's functions: `change` gets each with the name of its command."""
     rows: dict[bytes, Command] = {}
     for name, row in registry.table().items():
-        rows[name] = row.as_known(row.declared.hidden, row.declared.history, row.declared.flags, row.subcommands)
+        rows[name] = row.as_known(row.declared, row.subcommands)
         if row.replay_handler is not None:
             rows[name].replay_handler = change(row.name, row.replay_handler)
     settings = Settings()

@@ -11,7 +11,7 @@ from typing import Final
 
 from penstock.config.settings import Settings
 from penstock.engine.table import argument_tree, command_syntax
-from penstock.engine.table.row import Row
+from penstock.engine.table.row import Declaration, Row
 from penstock.engine.versions import REDIS_VERSION
 
 VALUES: Final = {("XREAD", "+"): "7.4.0"}  # values that mean something since a version
@@ -122,7 +122,13 @@ class Compatibility:
         """Whether it is a Valkey of this version or a later one."""
         return numbers(version) <= self._known_valkey
 
-    def hidden_words(self, row: Row) -> frozenset[bytes]:
+    def declaration(self, row: Row) -> Declaration:
+        """A command as this server has it: what it lacks is hidden, and its flags and its history are its own."""
+        flags = row.declared.flags + (VALKEY_FLAGS.get(row.name, "") if self.is_valkey else "")
+        history = tuple([change for change in row.declared.history if numbers(change[0]) <= self._known])
+        return row.declared._replace(hidden=self._hidden_words(row), history=history, flags=flags)
+
+    def _hidden_words(self, row: Row) -> frozenset[bytes]:
         """The options and reply fields of a command that it does not have."""
         named = [(word, since) for (name, word), since in (VALUES | FIELDS).items() if name == row.name]
         declared = (
@@ -132,14 +138,6 @@ class Compatibility:
         )
         came = dict(declared + named)
         return frozenset(word.encode() for word, since in came.items() if not self.has_word(row.name, word, since))
-
-    def flags(self, row: Row) -> str:
-        """A command's flags, as they are declared."""
-        return row.declared.flags + (VALKEY_FLAGS.get(row.name, "") if self.is_valkey else "")
-
-    def known_history(self, row: Row) -> tuple[tuple[str, str], ...]:
-        """The changes of a command that had happened by its version."""
-        return tuple(change for change in row.declared.history if numbers(change[0]) <= self._known)
 
 
 def of(settings: Settings) -> Compatibility:

@@ -64,7 +64,7 @@ def _as_known(row: Command, compatibility: Compatibility) -> Command:
     """A command like it that names what is hidden of it; itself where nothing can be."""
     if compatibility.knows_whole(row):
         return row
-    twin = row.as_known(compatibility.hidden_words(row), compatibility.known_history(row), compatibility.flags(row), {})
+    twin = row.as_known(compatibility.declaration(row), {})
     for word, below in row.subcommands.items():
         if compatibility.has_command(below):
             twin.subcommands[word] = _as_known(command_of(below), compatibility)

@@ -51,11 +51,9 @@ class Command(Row):
         self.batch_handler: BatchHandler | None = None
         self.replay_handler: ReplayHandler | None = None
 
-    def as_known(
-        self, hidden: frozenset[bytes], history: tuple[tuple[str, str], ...], flags: str, subcommands: dict[bytes, Row]
-    ) -> "Command":
-        """The same command as a server knows it that has not all of it."""
-        row = Command(self.declared._replace(hidden=hidden, history=history, flags=flags), self.handler)
+    def as_known(self, declared: Declaration, subcommands: dict[bytes, Row]) -> "Command":
+        """The same command with another declaration: a server's that has not all of it."""
+        row = Command(declared, self.handler)
         row.batch_handler, row.replay_handler = self.batch_handler, self.replay_handler
         row.batch_shape = self.batch_shape
         row.subcommands = subcommands
