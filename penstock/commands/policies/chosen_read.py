@@ -11,7 +11,6 @@ from penstock.engine.context import Context
 from penstock.engine.policies import choosing, dead_letters, entry_fields, expiry, keys, retention, settling
 from penstock.storage.policies.choice import Choice
 from penstock.storage.policies.group_policy import GroupPolicy
-from penstock.storage.streams import ids
 from penstock.storage.streams.ids import StreamId
 from penstock.storage.streams.pending.consumer import Consumer
 from penstock.storage.streams.pending.pending_block import PendingSlot, in_runs
@@ -118,11 +117,9 @@ def _pass_over(
             if entry_id in chosen_ids or group.pel.by_id.find(entry_id) is not None:
                 continue
             is_over = entry_fields.expires_ms(policy.settings, entry_id, entry) <= ctx.now_ms
-            if is_over:
-                added = [target.key, group.name, ids.text(entry_id), b"0", b"", dead_letters.EXPIRED]
-                if dead_letters.put_aside(ctx, group, policy, entry, added):
-                    aside.append(entry_id)
-                    continue
+            if is_over and dead_letters.put_new_aside(ctx, target.key, group, policy, entry_id, entry):
+                aside.append(entry_id)
+                continue
             block, at, _ = group.pel.force_released(segment, slot, 0)
             released.append((block, at, block.counts[at : at + 1]))
             if order is not None:

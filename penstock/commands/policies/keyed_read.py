@@ -145,7 +145,6 @@ def next_entries(
     """
     passed = Passed()
     settings = policy.settings
-    field = settings.key_field or b""
     waiting = keys.waiting_count(policy, order)
     position: StreamId = target.group.last_id
     most_waiting = keys.most_waiting(settings)
@@ -170,7 +169,7 @@ def next_entries(
                         continue
                     passed.is_before_expired = True
                     return passed
-                value = None if order is None else entry_fields.value_of(field, entry)
+                value = None if order is None else entry_fields.key_value(settings, entry)
                 waits = False
                 if order is not None and value is not None:
                     waits = order.below(value, position) + taken.get(value, 0) >= order.parallel

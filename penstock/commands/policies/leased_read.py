@@ -68,18 +68,17 @@ def _with_first(
     budget: Budget,
 ) -> bytes:
     """Add first deliveries to `parts`, up to `max_count` entries in all: an array; b"" if it is empty."""
-    again = len(parts)
+    most = max_count - len(parts)
     if policy.settings.chooses and not options.no_ack:
-        shown = chosen_read.read_first(ctx, target, policy, consumer, max_count - again, budget)
-        parts += [entries.with_delivery(entry, 0, 0) for entry in shown] if claims else shown
-        return b"*%d\r\n" % len(parts) + b"".join(parts) if parts else b""
-    order = keys.order_of(target.stream, target.group, policy)
-    leases.current_choice(target.stream, target.group, policy, ctx.now_ms)
-    if order is not None or policy.settings.expires:
-        shown = keyed_read.read_new(ctx, target, policy, order, consumer, options.no_ack, max_count - again, budget)
-        parts += [entries.with_delivery(entry, 0, 0) for entry in shown] if claims else shown
-        return b"*%d\r\n" % len(parts) + b"".join(parts) if parts else b""
-    return with_new(ctx, target, consumer, parts, options.no_ack, max_count, budget, claims)
+        shown = chosen_read.read_first(ctx, target, policy, consumer, most, budget)
+    else:
+        order = keys.order_of(target.stream, target.group, policy)
+        leases.current_choice(target.stream, target.group, policy, ctx.now_ms)
+        if order is None and not policy.settings.expires:
+            return with_new(ctx, target, consumer, parts, options.no_ack, max_count, budget, claims)
+        shown = keyed_read.read_new(ctx, target, policy, order, consumer, options.no_ack, most, budget)
+    parts += [entries.with_delivery(entry, 0, 0) for entry in shown] if claims else shown
+    return b"*%d\r\n" % len(parts) + b"".join(parts) if parts else b""
 
 
 def read_again_together(

@@ -130,7 +130,7 @@ def _give_back(ctx: Context, stream: Stream, added: list[bytes], released: dict[
         return False
     order = None if policy is None else keys.order_of(stream, group, policy)
     if policy is not None and order is not None:
-        value = entry_fields.value_of(policy.settings.key_field or b"", entry)
+        value = entry_fields.key_value(policy.settings, entry)
         if value is not None and order.first(value) is not None:
             return False
         order.add(entry_id, value)

@@ -9,10 +9,10 @@ from typing import Final
 
 from penstock.engine.context import Context
 from penstock.engine.policies import entry_fields, policy_notes, retention, targets
-from penstock.protocol import entries
 from penstock.storage.policies.group_policy import GroupPolicy
 from penstock.storage.policies.stream_policies import NONE
 from penstock.storage.streams import ids
+from penstock.storage.streams.ids import StreamId
 from penstock.storage.streams.pending.group import Group
 from penstock.storage.streams.pending.pending_block import MAX_COUNT, PendingSlot
 from penstock.storage.streams.stream import Stream
@@ -85,14 +85,18 @@ def put_aside(ctx: Context, group: Group, policy: GroupPolicy, entry: bytes, add
     if policy.blocked:
         policy_notes.stuck(ctx, key, group.name, policy.blocked)
         return False
-    fields = entries.fields_of(entry)
-    for name, word in zip(ADDED, added, strict=True):
-        fields += (name, word)
-    targets.append(ctx, target, fields)
+    targets.append_with(ctx, target, entry, ADDED, added)
     policy.dead_lettered += 1
     ctx.policies.dead_lettered += 1
     policy_notes.moved(ctx, key, group.name, target)
     return True
+
+
+def put_new_aside(
+    ctx: Context, key: bytes, group: Group, policy: GroupPolicy, entry_id: StreamId, entry: bytes
+) -> bool:
+    """`put_aside` for an entry that has expired, and was never delivered."""
+    return put_aside(ctx, group, policy, entry, [key, group.name, ids.text(entry_id), b"0", b"", EXPIRED])
 
 
 def bury_all(

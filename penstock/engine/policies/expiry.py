@@ -12,7 +12,6 @@ from penstock.engine.policies import dead_letters, entry_fields, retention
 from penstock.storage.deadlines import NEVER
 from penstock.storage.policies.entry_moments import EntryMoments
 from penstock.storage.policies.group_policy import GroupPolicy
-from penstock.storage.streams import ids
 from penstock.storage.streams.pending.group import Group
 from penstock.storage.streams.pending.pending_block import PendingBlock
 from penstock.storage.streams.segment import SegmentRun
@@ -61,8 +60,7 @@ def pass_over(ctx: Context, key: bytes, stream: Stream, group: Group, policy: Gr
             if pending is not None:
                 is_moved = dead_letters.bury(ctx, key, stream, group, policy, pending, pending[0].counts[pending[1]])
             else:
-                added = [key, group.name, ids.text(entry_id), b"0", b"", dead_letters.EXPIRED]
-                is_moved = dead_letters.put_aside(ctx, group, policy, entry, added)
+                is_moved = dead_letters.put_new_aside(ctx, key, group, policy, entry_id, entry)
             if not is_moved:
                 return _passed(ctx, key, stream, group, passed)
             passed.append((segment, slot, slot + 1))

@@ -154,10 +154,7 @@ def _copy(
         if wanted_ms != NEVER:
             policies.scheduled.add((wanted_ms, entry_id))
         return 0
-    fields = entries.fields_of(entry)
-    for name, word in zip(COPIED, (key, ids.text(entry_id), b"%d" % due_ms), strict=True):
-        fields += (name, word)
-    targets.append(ctx, target, fields)
+    targets.append_with(ctx, target, entry, COPIED, [key, ids.text(entry_id), b"%d" % due_ms])
     policies.copied += 1
     policies.copied_to = (due_ms, entry_id)
     next_ms = series.first_from(due_ms + 1)

@@ -7,7 +7,7 @@ others: they become pending without an owner, with a delivery count of 0, and wa
 from typing import Final
 
 from penstock.engine.context import Context
-from penstock.engine.policies.entry_fields import value_of
+from penstock.engine.policies.entry_fields import key_value
 from penstock.storage.policies.group_policy import GroupPolicy, GroupSettings
 from penstock.storage.policies.key_order import KeyOrder
 from penstock.storage.policies.stream_policies import NONE
@@ -24,8 +24,7 @@ def order_of(stream: Stream, group: Group, policy: GroupPolicy) -> KeyOrder | No
 
     O(1); O(pending) when it is first asked for, and after pending entries were made otherwise than by reading.
     """
-    field = policy.settings.key_field
-    if field is None:
+    if policy.settings.key_field is None:
         return None
     if policy.keys is None:
         policy.keys = KeyOrder(max(policy.settings.parallel, 1), policy.settings.chooses)
@@ -38,7 +37,7 @@ def order_of(stream: Stream, group: Group, policy: GroupPolicy) -> KeyOrder | No
             if not block.segment.is_live(slot):
                 order.values[entry_id] = None
                 continue
-            order.add(entry_id, value_of(field, block.segment.entry(slot)))
+            order.add(entry_id, key_value(policy.settings, block.segment.entry(slot)))
             if order.counts and block.owners[slot] != RELEASED:
                 order.own(entry_id)
     return order

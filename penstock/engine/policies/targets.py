@@ -56,6 +56,14 @@ def problem_with(ctx: Context, source: bytes, target: bytes) -> bytes:
     return b""
 
 
+def append_with(ctx: Context, target: bytes, entry: bytes, names: tuple[bytes, ...], words: list[bytes]) -> None:
+    """As `append`, an entry's own fields and others behind them: names, and a word for each."""
+    fields = entries.fields_of(entry)
+    for name, word in zip(names, words, strict=True):
+        fields += (name, word)
+    append(ctx, target, fields)
+
+
 def append(ctx: Context, target: bytes, fields: list[bytes]) -> None:
     """Append an entry, logged; the target is made if it is missing. Nothing may be wrong with it."""
     stream = ctx.stream(target)
