@@ -6,7 +6,7 @@ from penstock.config.settings import Settings
 from penstock.engine.cluster.cluster_map import ClusterMap, Member
 from penstock.engine.cluster.hash_slots import slot_of
 from penstock.engine.cluster.node import Node
-from penstock.engine.session import QueuedRequests, Session
+from penstock.engine.session import NO_CLIENT, QueuedRequests, Session
 from penstock.engine.state import ASKED
 from penstock.engine.table.row import Row
 from penstock.errors import ReplyError
@@ -89,7 +89,7 @@ class SlotRules:
 
     def slots(self, row: Row, request: list[bytes]) -> list[int]:
         """The slots of a request's keys, or of its shard channels, in their order."""
-        wanted = Wanted(NOBODY)
+        wanted = Wanted(NO_CLIENT)
         wanted.add(row, request)
         return wanted.slots
 
@@ -198,6 +198,3 @@ class SlotRules:
         if bound_to not in (NO_SLOT, wanted.slots[0]):
             return b"ERR Script attempted to access keys that do not hash to the same slot"
         return b""
-
-
-NOBODY: Final = Session(0)
