@@ -3,7 +3,11 @@
 Each is a function, so that each refusal is a fresh exception.
 """
 
+from typing import Final
+
 from penstock.errors import ReplyError
+
+SYNTAX: Final = b"ERR syntax error"
 
 
 def wrong_type() -> ReplyError:
@@ -11,7 +15,7 @@ def wrong_type() -> ReplyError:
 
 
 def syntax() -> ReplyError:
-    return ReplyError(b"ERR syntax error")
+    return ReplyError(SYNTAX)
 
 
 def not_an_integer() -> ReplyError:

@@ -11,7 +11,6 @@ from penstock.commands.hashes.hash_access import FIELDS, hash_at, read_hash
 from penstock.engine import refusals
 from penstock.engine.context import Context
 from penstock.engine.table.command_table import command
-from penstock.errors import ReplyError
 
 PER_FIELD: Final = "O(N) where N is the number of specified fields"
 
@@ -153,7 +152,7 @@ def hpexpiretime(ctx: Context, args: list[bytes]) -> bytes:
 
 
 def _remaining(ctx: Context, args: list[bytes], since_ms: int, in_seconds: bool) -> bytes:
-    valkey_fields.check_three(ctx, args, refusals.syntax())
+    valkey_fields.check_three(ctx, args, refusals.SYNTAX)
     return part_expiry.remaining(ctx, args, FIELDS, read_hash(ctx, args[1]), since_ms, in_seconds)
 
 
@@ -171,5 +170,5 @@ def _remaining(ctx: Context, args: list[bytes], since_ms: int, in_seconds: bool)
     summary="Removes the times of expiry of fields.",
 )
 def hpersist(ctx: Context, args: list[bytes]) -> bytes:
-    valkey_fields.check_three(ctx, args, ReplyError(valkey_fields.WRONG_COUNT))
+    valkey_fields.check_three(ctx, args)
     return part_expiry.persist(ctx, args, FIELDS, hash_at(ctx, args[1]))

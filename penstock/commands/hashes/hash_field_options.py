@@ -20,7 +20,6 @@ from penstock.commands.hashes.hash_fields import values_of
 from penstock.engine.context import Context
 from penstock.engine.part_expiry import expire_parts, notify_changed, remove_if_empty, take_out_expired
 from penstock.engine.table.command_table import command
-from penstock.errors import ReplyError
 from penstock.protocol import reply
 from penstock.storage.types.hashes import Hash
 
@@ -37,7 +36,7 @@ from penstock.storage.types.hashes import Hash
 )
 def hgetdel(ctx: Context, args: list[bytes]) -> bytes:
     key = args[1]
-    valkey_fields.check_three(ctx, args, ReplyError(valkey_fields.WRONG_COUNT))
+    valkey_fields.check_three(ctx, args)
     found = hash_at(ctx, key)
     fields = FIELDS.at_three(args)
     if found is not None:

@@ -18,7 +18,7 @@ FIELDS: Final = b"FIELDS"
 WRONG_COUNT: Final = b"ERR numfields should be greater than 0 and match the provided number of fields"
 
 
-def check_three(ctx: Context, args: list[bytes], wrong_count: ReplyError) -> None:
+def check_three(ctx: Context, args: list[bytes], wrong_count: bytes = WRONG_COUNT) -> None:
     """Refuse a request whose third word is not FIELDS, or whose count is wrong: HTTL, HPERSIST, HGETDEL."""
     if ctx.speaks_valkey():
         if args[2].upper() != FIELDS:
@@ -30,7 +30,7 @@ def read_expire(args: list[bytes], name: bytes, base_ms: int, in_seconds: bool) 
     """The time in ms, the fields and the condition of HEXPIRE and its like: NX, XX, GT, LT, `XX LT` or empty."""
     at = _fields_at(args, 3)
     conditions = expiry.read_conditions(args[3:at])
-    fields = _counted(args, at, 1, ReplyError(WRONG_COUNT))
+    fields = _counted(args, at, 1, WRONG_COUNT)
     when_ms = _moment(args[2], base_ms, in_seconds, name)
     if b"GT" in conditions:
         return when_ms, fields, b"GT"  # no time of expiry is later than any: XX adds nothing
@@ -62,7 +62,7 @@ def read_options(ctx: Context, args: list[bytes], name: bytes, words_each: int) 
         else:
             raise refusals.syntax()
         at += 1
-    options.parts = _counted(args, end, words_each, ReplyError(WRONG_COUNT))
+    options.parts = _counted(args, end, words_each, WRONG_COUNT)
     options.keeps, options.persists = expiration == b"KEEPTTL", expiration == b"PERSIST"
     options.expires = expiration in EXPIRATIONS
     times: list[bytes] = []
@@ -84,14 +84,14 @@ def _fields_at(args: list[bytes], start: int) -> int:
     raise ReplyError(WRONG_COUNT)
 
 
-def _counted(args: list[bytes], at: int, words_each: int, wrong: ReplyError) -> list[bytes]:
+def _counted(args: list[bytes], at: int, words_each: int, wrong: bytes) -> list[bytes]:
     """The words behind FIELDS at args[at] and its number: all that are left."""
     if at + 1 == len(args):
-        raise wrong
+        raise ReplyError(wrong)
     count = arguments.integer(args[at + 1])
     words = args[at + 2 :]
     if count < 1 or count * words_each != len(words):
-        raise wrong
+        raise ReplyError(wrong)
     return words
 
 
