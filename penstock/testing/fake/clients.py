@@ -110,6 +110,25 @@ class FakeAsyncConnection(AsyncEmbeddedConnection):
         super().__init__(self._server.embedded.openings(), **_options_there(self._server, options))
 
 
+def _pool_of(
+    kind: type,
+    connection_class: type,
+    values: tuple[Any, ...],
+    server: FakeServer | None,
+    version: Version | None,
+    server_type: str,
+    options: dict[str, Any],
+) -> Any:
+    """The pool of a client that is given none: of a server, the one at a host and port, or one of its own.
+
+    kind: redis-py's class, which reads the options; the others are a fake client's arguments.
+    """
+    pool = kind(*values, **(DEFAULTS | NO_RETRY | options)).connection_pool
+    if server is None and (values or "host" in options):
+        server = PLACES.server(pool.connection_kwargs, version, server_type)
+    return _faked(pool, connection_class, server or FakeServer(version, server_type))
+
+
 def _faked(pool: Any, connection_class: type, server: FakeServer | None) -> Any:
     """A pool that redis-py made for a server elsewhere, with connections to this one."""
     pool.connection_class = connection_class
@@ -136,10 +155,7 @@ class FakeRedis(redis.Redis):
     ) -> None:
         is_own = connection_pool is None
         if is_own:
-            connection_pool = redis.Redis(*values, **(DEFAULTS | NO_RETRY | options)).connection_pool
-            if server is None and (values or "host" in options):
-                server = PLACES.server(connection_pool.connection_kwargs, version, server_type)
-            _faked(connection_pool, FakeConnection, server or FakeServer(version, server_type))
+            connection_pool = _pool_of(redis.Redis, FakeConnection, values, server, version, server_type, options)
         super().__init__(connection_pool=connection_pool, single_connection_client=single_connection_client)
         self.auto_close_connection_pool = is_own
 
@@ -167,10 +183,8 @@ class FakeAsyncRedis(redis.asyncio.Redis):
     ) -> None:
         is_own = connection_pool is None
         if is_own:
-            connection_pool = redis.asyncio.Redis(*values, **(DEFAULTS | NO_RETRY | options)).connection_pool
-            if server is None and (values or "host" in options):
-                server = PLACES.server(connection_pool.connection_kwargs, version, server_type)
-            _faked(connection_pool, FakeAsyncConnection, server or FakeServer(version, server_type))
+            kind = redis.asyncio.Redis
+            connection_pool = _pool_of(kind, FakeAsyncConnection, values, server, version, server_type, options)
         super().__init__(connection_pool=connection_pool, single_connection_client=single_connection_client)
         self.auto_close_connection_pool = is_own
 
