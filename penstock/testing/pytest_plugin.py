@@ -11,6 +11,7 @@ The setting `penstock_scope` has tests share a server.
 
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from importlib.machinery import ModuleSpec, PathFinder
 from typing import TYPE_CHECKING, Any, Final
 
@@ -80,12 +81,11 @@ def penstock_server(request: pytest.FixtureRequest) -> "Iterator[Server | Extern
 
     With a wider `penstock_scope`, the tests of a class, a module or the session share it; each finds it empty.
     """
-    marks = list(request.node.iter_markers("penstock"))
     url = request.config.getoption("--penstock-url")
     if url:
         from penstock.testing.external import ExternalServer
 
-        if marks:
+        if request.node.get_closest_marker("penstock") is not None:
             pytest.skip("the directives of @pytest.mark.penstock are for an embedded server")
         external = ExternalServer(url, _worker_number(request.config))
         yield from _shared(request, external, external.empty)
@@ -95,12 +95,15 @@ def penstock_server(request: pytest.FixtureRequest) -> "Iterator[Server | Extern
     directives: dict[str, Any] = {}
     if request.config.getoption("--penstock-compat"):
         directives["compat_version"] = request.config.getoption("--penstock-compat")
-    for mark in reversed(marks):  # the closest one wins
-        directives |= mark.kwargs
-    with Server(**directives) as server:
+    with Server(**(directives | _marked(request, "penstock"))) as server:
         request.node.stash[SERVER_OF_NODE] = server
-        yield from _shared(request, server, server.client().flushall)
+        yield from _shared(request, server, partial(_empty, server))
         del request.node.stash[SERVER_OF_NODE]  # pytest keeps the items to the end: every server would stay
+
+
+def _empty(server: "Server") -> None:
+    with server.client() as client:
+        client.flushall()
 
 
 def _shared(request: pytest.FixtureRequest, server: Any, empty: Callable[[], object]) -> Iterator[Any]:
@@ -122,21 +125,22 @@ def penstock_url(penstock_server: "Server | ExternalServer") -> str:
 @pytest.fixture
 def penstock(request: pytest.FixtureRequest, penstock_server: "Server | ExternalServer") -> "Iterator[redis.Redis]":
     """A redis-py client of the test's server; @pytest.mark.penstock_client(...) has its options."""
-    with penstock_server.client(**_client_options(request)) as client:
+    with penstock_server.client(**_marked(request, "penstock_client")) as client:
         yield client
 
 
 @pytest.fixture
 def async_penstock(request: pytest.FixtureRequest, penstock_server: "Server | ExternalServer") -> "redis.asyncio.Redis":
     """A redis-py client of the test's server for the test's event loop; options as those of `penstock`."""
-    return penstock_server.async_client(**_client_options(request))
+    return penstock_server.async_client(**_marked(request, "penstock_client"))
 
 
-def _client_options(request: pytest.FixtureRequest) -> dict[str, Any]:
-    options: dict[str, Any] = {}
-    for mark in reversed(list(request.node.iter_markers("penstock_client"))):  # the closest one wins
-        options |= mark.kwargs
-    return options
+def _marked(request: pytest.FixtureRequest, name: str) -> dict[str, Any]:
+    """The keywords of a test's marks of a name; the closest mark wins."""
+    keywords: dict[str, Any] = {}
+    for mark in reversed(list(request.node.iter_markers(name))):
+        keywords |= mark.kwargs
+    return keywords
 
 
 @pytest.fixture(scope=_scope)
@@ -153,10 +157,7 @@ def penstock_cluster(request: pytest.FixtureRequest) -> "Iterator[Cluster]":
     """A cluster of this test's own, of three processes; `@pytest.mark.penstock(nodes=2, replicas=1)` has another."""
     from penstock.testing.cluster import Cluster  # imported late, likewise
 
-    options: dict[str, Any] = {}
-    for mark in reversed(list(request.node.iter_markers("penstock"))):
-        options |= mark.kwargs
-    with Cluster(**options) as cluster:
+    with Cluster(**_marked(request, "penstock")) as cluster:
         yield cluster
 
 
