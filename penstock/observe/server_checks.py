@@ -24,6 +24,7 @@ LARGE_LOOKED: Final = 50
 TRIMS: Final = (b"maxlen", b"maxage")  # fields of a stream's policy
 FULL: Final = 0.9  # of memory, of the disk, of maxclients
 FEW_SENTINELS: Final = 3
+TOO_FEW: Final = "with fewer than three, one machine that is lost takes the majority with it"
 ASKED_CONFIG: Final = (
     b"appendfsync", b"dir", b"masterauth", b"min-replicas-to-write", b"requirepass", b"stop-writes-on-bgsave-error",
 )  # fmt: skip
@@ -231,8 +232,7 @@ def of_watched(asked: Asked) -> Iterator[Finding]:
     if not asked.sentinels:
         return
     few = asked.sentinels < FEW_SENTINELS
-    advice = "with fewer than three, one machine that is lost takes the majority with it"
-    yield Finding.judged(few, "watched", f"by {asked.sentinels} Sentinels", advice, "SENTINEL SENTINELS NAME")
+    yield Finding.judged(few, "watched", f"by {asked.sentinels} Sentinels", TOO_FEW, "SENTINEL SENTINELS NAME")
     if not asked.fields.get("config_file"):
         advice = "a role that Sentinels give is kept in the server's file: started again, it has the role of before"
         yield Finding.problem("role", "no configuration file", advice)
@@ -259,8 +259,7 @@ def of_sentinel(fields: Fields) -> Iterator[Finding]:
         yield Finding.judged(one.get("status") != "ok", "master", shown, "the Sentinel does not reach it", look)
         replicas, sentinels = int(one.get("slaves", "0")), int(one.get("sentinels", "0"))
         yield Finding.judged(not replicas, "replicas", str(replicas), "none can take the master's place", look)
-        advice = "with fewer than three, one machine that is lost takes the majority with it"
-        yield Finding.judged(sentinels < FEW_SENTINELS, "sentinels", str(sentinels), advice, look)
+        yield Finding.judged(sentinels < FEW_SENTINELS, "sentinels", str(sentinels), TOO_FEW, look)
 
 
 def _pairs(value: str) -> dict[str, str]:
