@@ -51,15 +51,7 @@ PLAIN: Final = 500  # streams; of fewer no base is made
 PART: Final = 8  # a base is made anew when one in so many of its streams has moved since
 IDS: Final = "ids"
 NO_NAME: Final = ""  # in offsets: the only server, which was given no name
-BY_ENDPOINT: Final = (
-    "at",
-    "base",
-    "last",
-    "added",
-    "since",
-    "seen",
-    "runs",
-)  # members that have a member for each server
+BY_ENDPOINT: Final = ("at", "base", "last", "added", "since", "seen", "runs")  # with a member for each server
 
 StreamOf: TypeAlias = tuple[str, bytes]  # an endpoint's name, a key
 
