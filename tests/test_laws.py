@@ -14,16 +14,19 @@ from penstock.storage.streams.pending.pending_block import id_of
 from penstock.storage.streams.stream import Stream
 from tests.support import wire
 from tests.support.agreement import Master, assert_agree
+from tests.support.clock import NOW_MS
 from tests.support.engines import loaded_engine, rdb_based_engine
 from tests.support.keyspace_picture import SAVED, keyspace
 from tests.support.log import UnitLog
+from tests.support.random_words import Request
 from tests.support.same_result import assert_equal, told_on_failure, values
 from tests.support.seeds import seeds
-from tests.support.stream_histories import Histories
+from tests.support.stream_histories import PASS, RESTART, WAYS, Histories
 from tests.support.table_engine import OWN_WORDS, prepared, rows
 from tests.support.table_requests import TableRequests
 
 SEEDS = range(4)
+FOUND = {199: "a replica refused an idempotent id that had expired at its master, and was recorded there again"}
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -146,10 +149,38 @@ def test_master_replica_and_restart_agree(seed: int) -> None:
     assert_agree(Histories(random.Random(seed)).history(240))
 
 
+@pytest.mark.parametrize("seed", FOUND)
+def test_master_replica_and_restart_agree_where_they_once_differed(seed: int) -> None:
+    assert_agree(Histories(random.Random(seed)).history(240))
+
+
 @pytest.mark.parametrize("version", ["8.0", "7.2"])
 @pytest.mark.parametrize("seed", seeds(quick=5, full=50))
 def test_they_agree_in_the_words_of_an_older_redis(seed: int, version: str) -> None:
     assert_agree(Histories(random.Random(seed), for_older=True).history(240), version)
+
+
+@pytest.mark.parametrize("seed", seeds(quick=10, full=200))
+def test_they_agree_on_idempotent_ids_that_expire(seed: int) -> None:
+    assert_agree(of_producers(random.Random(seed), 120))
+
+
+def of_producers(chance: random.Random, count: int) -> list[Request]:
+    """Requests with few idempotent ids, which are remembered for a second, and now and then a second that passes."""
+    requests: list[Request] = [["XADD", "s", f"{NOW_MS}-0", "f", "v"], ["XCFGSET", "s", "IDMP-DURATION", "1"]]
+    added_ms = [NOW_MS]
+    while len(requests) < count:
+        iid, entry_id = chance.choice("xyz"), f"{chance.choice(added_ms[-4:])}-{chance.randrange(2)}"
+        passed_ms = chance.choice((1, 400, 1100))
+        added_ms += [added_ms[-1] + passed_ms]
+        requests += [
+            *([["XADD", "s", "IDMP", "p", iid, "*", "f", "v"], ["XADD", "s", "*", "f", "v"]] * chance.randrange(2)),
+            ["XIDMPRECORD", "s", "p", iid, entry_id],
+            chance.choice((["XCFGSET", "s", "IDMP-MAXSIZE", chance.choice("23")], ["COPY", "s", "t", "REPLACE"])),
+            *([[RESTART, chance.choice(WAYS)]] * (chance.random() < 0.05)),
+            [PASS, str(passed_ms)],
+        ]
+    return requests
 
 
 @pytest.mark.parametrize(

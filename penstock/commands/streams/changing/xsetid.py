@@ -151,12 +151,15 @@ def xidmprecord(ctx: Context, args: list[bytes]) -> bytes:
     stream = existing(ctx, args[1])
     if stream.find(entry_id) is None:
         raise ReplyError(b"ERR No such message in stream")
-    recorded = stream.producers.pids[pid].get(iid) if pid in stream.producers.pids else None
-    if recorded == entry_id:
-        return reply.OK
-    if recorded is not None:
-        raise ReplyError(b"ERR IID already exists for this producer with a different stream ID")
-    stream.producers.record(pid, iid, entry_id)
+    producers = stream.producers
+    if not ctx.session.privileged:  # no log says what expired: there may be an older record here than at the master
+        producers.sweep(ctx.now_ms)
+        recorded = producers.find(pid, iid)
+        if recorded == entry_id:
+            return reply.OK
+        if recorded is not None:
+            raise ReplyError(b"ERR IID already exists for this producer with a different stream ID")
+    producers.record(pid, iid, entry_id)
     ctx.dirty += 1
     _log(ctx, args)
     return reply.OK
