@@ -29,10 +29,10 @@ SHOWN: Final = 3
 
 @dataclass(slots=True)
 class Given:
-    """An element or an entry that was offered. place: its score or id, where it has one."""
+    """An element or an entry that was offered. place: its score, or the parts of its id, where it has one."""
 
     write: Write
-    place: Any = 0
+    place: tuple[float, ...] = ()
 
 
 @dataclass(slots=True)
@@ -64,7 +64,7 @@ class Giver(Actor):
         self.given: dict[bytes, list[Given]] = {GIFTS: [], RANKS: [], NEWS: []}
         self._made = 0
 
-    def _new(self, key: bytes, place: Any = 0) -> Write:
+    def _new(self, key: bytes, place: tuple[float, ...] = ()) -> Write:
         self._made += 1
         write = Write(b"%d.%d" % (self.number, self._made), self.world.loop.time())
         self.given[key].append(Given(write, place))
@@ -77,7 +77,7 @@ class Giver(Actor):
             await self._all(self._pushes([write.name for write in writes]), writes)
         elif kind < 0.7:
             score = round(self.chance.random(), 6)
-            write = self._new(RANKS, score)
+            write = self._new(RANKS, (score,))
             await self._all([(b"ZADD", RANKS, b"%r" % score, write.name)], [write])
         else:
             write = self._new(NEWS)

@@ -40,9 +40,6 @@ class TaskGiver(Giver):
             made = replies[-1] if isinstance(replies[-1], list) else [replies[-1]] * len(writes)
             for write, reply in zip(writes, made, strict=True):
                 write.end(reply, self.world.loop.time())
-        for one in self.given[TASKS][-len(writes) :]:
-            if one.write.outcome == OK:
-                one.place = place_of(one.write.reply)
 
 
 class GroupReader(Waiter):
@@ -76,13 +73,14 @@ async def judge(world: "World", client: Client) -> list[str]:
         if isinstance(actor, TaskGiver):
             given.update({one.write.name: one for one in actor.given[TASKS]})
     readers = [actor for actor in world.actors if isinstance(actor, GroupReader)]
-    for reader in readers:
-        for name, place in reader.places.items():
-            given[name].place = place  # also where the addition's reply was lost
     waits = [wait for reader in readers for wait in reader.waits]
     reply: Any = await client.ask(b"XREADGROUP", b"GROUP", CREW, b"last", b"COUNT", b"1000000", b"STREAMS", TASKS, b">")
-    left = {fields[1] for _, fields in reply[0][1]} if reply and not is_refusal(reply) else set()
-    found = Served(world, waits, given, left)
+    entries = reply[0][1] if reply and not is_refusal(reply) else []
+    left = {fields[1]: place_of(entry_id) for entry_id, fields in entries}
+    for places in (left, *[reader.places for reader in readers]):
+        for name, place in places.items():
+            given[name].place = place  # also where the addition's reply was lost
+    found = Served(world, waits, given, set(left))
     return [*found.waited_in_vain(), *found.out_of_turn(), *found.out_of_order()][:SHOWN] + _twice(waits)
 
 
