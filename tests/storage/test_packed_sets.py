@@ -201,3 +201,14 @@ def test_some_hundred_members_take_little_memory(count: int) -> None:
     held = Set.made([b"member:%03d" % number for number in range(count)], LIMITS[0])
 
     assert held.memory_usage() < 400 + count * 20
+
+
+@pytest.mark.skipif(not MOST_ENTRIES, reason="the plain build has dicts")
+def test_members_that_are_there_do_not_make_a_full_table_grow() -> None:
+    members = [b"member:%04d" % number for number in range(MOST_ENTRIES)]
+    held = Set.made(members, LIMITS[0])
+    size = held.memory_usage()
+
+    assert held.add(members, LIMITS[0]) == 0
+
+    assert held.memory_usage() == size

@@ -173,19 +173,12 @@ class Set(Timed):
         if many_at_once:
             self.table()
         rest = iter(members)
-        if self._form is not Form.HASHTABLE:
-            assert limits is not None, "a small set may outgrow its form"
-            for member in rest:
-                if not self._add_small(member, limits):
-                    break
         for member in rest:
-            if self._many is not None:
+            if self._many is not None and self._form is Form.HASHTABLE:
                 self._many.add(member)
-                break
-            if not self.has(member):
-                self._add_new(member)
-        if self._many is not None:
-            self._many.add_all(rest)
+                self._many.add_all(rest)
+            else:
+                self._put(member, limits)
         if many_at_once:
             self._pack()
         after = len(self)
@@ -195,11 +188,8 @@ class Set(Timed):
     def add_one(self, member: bytes, limits: SetLimits) -> bool:
         """Add the one member of a request; whether it is new. O(1)."""
         self.expect(1, limits)
-        if self.has(member):
+        if not self._put(member, limits):
             return False
-        if self._form is not Form.HASHTABLE:
-            self._outgrow(member, limits)
-        self._add_new(member)
         count = len(self)
         if not count & count - 1:
             self.recount(count - 1, count)
@@ -210,12 +200,27 @@ class Set(Timed):
         if count > (limits.integers if self._form is Form.INTSET else limits.members):
             self.take_form(Form.HASHTABLE)
 
-    def _add_small(self, member: bytes, limits: SetLimits) -> bool:
-        """Add one to a set in a small form, which changes where it does not fit; whether it still is a small one."""
-        if not self.has(member):
+    def _put(self, member: bytes, limits: SetLimits | None) -> bool:
+        """Add a member to a set, which changes its form where it does not fit; whether it is new."""
+        if self._many is not None:
+            if self._form is Form.HASHTABLE:
+                return self._many.add(member)
+        elif self._form is Form.INTSET and self._count < MOST_INTEGERS:
+            assert limits is not None, "a small set may outgrow its form"
+            few = packed_integers.with_member(self._few, member) if self._count < limits.integers else None
+            if few is not None:
+                if few is self._few:
+                    return False
+                self._few = few
+                self._count += 1
+                return True
+        if self.has(member):
+            return False
+        if self._form is not Form.HASHTABLE:
+            assert limits is not None, "a small set may outgrow its form"
             self._outgrow(member, limits)
-            self._add_new(member)
-        return self._form is not Form.HASHTABLE
+        self._add_new(member)
+        return True
 
     def _outgrow(self, member: bytes, limits: SetLimits) -> None:
         """Change a small form where a new member does not fit into it."""
@@ -235,14 +240,9 @@ class Set(Timed):
         self.take_form(Form.LISTPACK if longest <= limits.length else Form.HASHTABLE)
 
     def _add_new(self, member: bytes) -> None:
-        """Add a member that is not there."""
-        if self._form is Form.INTSET:
-            if self._many is None and self._count < MOST_INTEGERS:
-                self._few = packed_integers.with_member(self._few, member)
-                self._count += 1
-            else:
-                self.table().add(member)
-        elif self._many is None and self._count < MOST_PACKED and len(member) <= LONGEST_PACKED:
+        """Add a member that is not there, and not one more packed integer."""
+        is_for_few = self._many is None and self._form is not Form.INTSET and self._count < MOST_PACKED
+        if is_for_few and len(member) <= LONGEST_PACKED:
             self._few = packed_members.with_member(self._few, member)
             self._count += 1
         else:

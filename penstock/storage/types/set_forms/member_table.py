@@ -70,19 +70,21 @@ class MemberTable:
 
     # -- changing ---------------------------------------------------------------------------------------------------
 
-    def add(self, member: bytes) -> None:
-        """Add a member, which may be there. O(1)."""
-        if self._packed is not None and (len(self._packed) >= MOST_ENTRIES or not fits(member)):
+    def add(self, member: bytes) -> bool:
+        """Add a member; whether it is new. O(1)."""
+        packed = self._packed
+        if packed is not None and (not fits(member) or (len(packed) >= MOST_ENTRIES and not packed.has(member))):
             self._unpack()
         if self._packed is not None:
             if not self._packed.put(member, NO_VALUE):
-                return
+                return False
         elif member in self._members:
-            return
+            return False
         else:
             self._members[member] = None
         if self.scan_order is not None:
             self.scan_order.add(member)
+        return True
 
     def add_all(self, members: Iterable[bytes]) -> None:
         """As `add`, for each."""

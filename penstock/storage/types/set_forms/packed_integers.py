@@ -24,17 +24,18 @@ if TYPE_CHECKING:
 # As many as Redis has in an intset. In Python, half a dozen steps of a search take longer than a table.
 MOST_INTEGERS: Final = 512 if IS_COMPILED else 16
 HEAD: Final = 1  # bytes before the first one
+NOWHERE: Final = -1
 
 
-def number_of(member: bytes) -> int | None:
-    """The integer that a member is the text of, as `listpack.integer_of`."""
+def number_of(member: bytes) -> tuple[i64, bool]:
+    """The integer that a member is the text of, as `listpack.integer_of`, and whether it is one."""
     if IS_COMPILED and len(member) <= digits.MOST_DIGITS:
-        number, is_one = digits.integer_of(member)
-        return int(number) if is_one else None
-    return listpack.integer_of(member)
+        return digits.integer_of(member)
+    number = listpack.integer_of(member)
+    return (0, False) if number is None else (number, True)
 
 
-def width_for(number: int) -> int:
+def width_for(number: i64) -> i64:
     """How many bytes a number needs."""
     if -(1 << 15) <= number < 1 << 15:
         return 2
@@ -52,37 +53,32 @@ def _packed_numbers(numbers: list[int]) -> bytes:
         return b""
     width = max(width_for(numbers[0]), width_for(numbers[-1]))
     writer = BytesWriter()
-    writer.append(width)
+    writer.append(int(width))
     for number in numbers:
         _write(writer, width, number)
     return writer.getvalue()
 
 
-def _write(writer: BytesWriter, width: int, number: int) -> None:
+def _write(writer: BytesWriter, width: i64, number: i64) -> None:
     if width == 2:
-        write_i16_le(writer, number)
+        write_i16_le(writer, int(number))
     elif width == 4:
-        write_i32_le(writer, number)
+        write_i32_le(writer, int(number))
     else:
         write_i64_le(writer, number)
 
 
-def _number_at(numbers: bytes, at: i64) -> i64:
+def _number_at(numbers: bytes, width: i64, at: i64) -> i64:
     """The number at a place."""
-    width = numbers[0]
     if width == 2:
         return int(read_i16_le(numbers, at))
     return int(read_i32_le(numbers, at)) if width == 4 else read_i64_le(numbers, at)
 
 
-def count_of(numbers: bytes) -> int:
-    """How many there are. O(1)."""
-    return (len(numbers) - HEAD) // numbers[0] if numbers else 0
-
-
 def numbers_of(numbers: bytes) -> list[int]:
     """All of them, ascending. O(n)."""
-    return [int(_number_at(numbers, HEAD + at * numbers[0])) for at in range(count_of(numbers))]
+    width = numbers[0] if numbers else 1
+    return [int(_number_at(numbers, width, at)) for at in range(HEAD, len(numbers), width)]
 
 
 def members_of(numbers: bytes) -> list[bytes]:
@@ -92,57 +88,65 @@ def members_of(numbers: bytes) -> list[bytes]:
 
 def member_at(numbers: bytes, index: int) -> bytes:
     """The member with an index from 0 to their number - 1. O(1)."""
-    return b"%d" % int(_number_at(numbers, HEAD + index * numbers[0]))
+    return b"%d" % int(_number_at(numbers, numbers[0], HEAD + index * numbers[0]))
 
 
-def _place_for(numbers: bytes, number: i64) -> i64:
+def _place_for(numbers: bytes, width: i64, number: i64) -> i64:
     """The place of the first one that is not below a number; the end if all are. O(log n)."""
-    width: i64 = numbers[0]
     low: i64 = 0
     high: i64 = (len(numbers) - HEAD) // width
     while low < high:
         middle: i64 = (low + high) >> 1
-        if _number_at(numbers, HEAD + middle * width) < number:
+        if _number_at(numbers, width, HEAD + middle * width) < number:
             low = middle + 1
         else:
             high = middle
     return HEAD + low * width
 
 
+def _place_of(numbers: bytes, member: bytes) -> i64:
+    """The place of a member; NOWHERE if it is not there. O(log n)."""
+    number, is_one = number_of(member)
+    if not is_one or not numbers:
+        return NOWHERE
+    width: i64 = numbers[0]
+    place: i64 = _place_for(numbers, width, number)
+    return place if place < len(numbers) and _number_at(numbers, width, place) == number else NOWHERE
+
+
 def has(numbers: bytes, member: bytes) -> bool:
     """Whether it is one of the members. O(log n)."""
-    number = number_of(member)
-    return number is not None and _has(numbers, number)
+    return _place_of(numbers, member) >= 0
 
 
-def _has(numbers: bytes, number: int) -> bool:
-    if not numbers:
-        return False
-    place: i64 = _place_for(numbers, number)
-    return place < len(numbers) and _number_at(numbers, place) == number
-
-
-def with_member(numbers: bytes, member: bytes) -> bytes:
-    """With one more, which must be new. O(n)."""
-    number = number_of(member)
-    assert number is not None, "the members are integers"
-    width = width_for(number)
-    if not numbers or width > numbers[0]:
-        return _packed_numbers(sorted([*numbers_of(numbers), number]))
-    place: i64 = _place_for(numbers, number)
+def with_member(numbers: bytes, member: bytes) -> bytes | None:
+    """With one more; the same object if it is there; None if it is no integer. O(n)."""
+    number, is_one = number_of(member)
+    if not is_one:
+        return None
+    width: i64 = numbers[0] if numbers else 0
+    if width_for(number) > width:
+        return _packed_numbers(sorted([*numbers_of(numbers), int(number)]))
+    place: i64 = _place_for(numbers, width, number)
+    if place < len(numbers) and _number_at(numbers, width, place) == number:
+        return numbers
     writer = BytesWriter()
-    _write(writer, numbers[0], number)
-    return b"".join((numbers[:place], writer.getvalue(), numbers[place:]))
+    if place < len(numbers):
+        writer.write(numbers[:place])
+        _write(writer, width, number)
+        writer.write(numbers[place:])
+    else:
+        writer.write(numbers)
+        _write(writer, width, number)
+    return writer.getvalue()
 
 
 def without(numbers: bytes, member: bytes) -> bytes:
     """Without a member; as it was if that is not there. O(n)."""
-    number = number_of(member)
-    if number is None or not numbers:
+    place: i64 = _place_of(numbers, member)
+    if place < 0:
         return numbers
-    place: i64 = _place_for(numbers, number)
-    if place >= len(numbers) or _number_at(numbers, place) != number:
-        return numbers
-    if len(numbers) == HEAD + numbers[0]:
+    width: i64 = numbers[0]
+    if len(numbers) == HEAD + width:
         return b""
-    return numbers[:place] + numbers[place + numbers[0] :]
+    return numbers[:place] + numbers[place + width :]
