@@ -357,28 +357,6 @@ class Stream:
             removed += self._drop_from(cut, trim)
         return removed
 
-    def lengths_of_trims(self, trim: Trim, count: int) -> list[int]:
-        """The length after each of `count` appends, if each is followed by `trim`, which removes whole nodes.
-
-        Changes nothing. `trim` must be a MAXLEN above `count`: then no trim reaches the appended entries or the node
-        that is open now. O(count + nodes removed).
-        """
-        nodes, length = self.nodes, self.length
-        index, last = 0, len(self.nodes) - 1
-        lengths: list[int] = []
-        for _ in range(count):
-            length += 1
-            removed = 0
-            while index < last:
-                node = nodes[index]
-                if not trim.continues(length, removed, node) or not trim.removes_whole(length, node):
-                    break
-                length -= node.live
-                removed += node.live
-                index += 1
-            lengths.append(length)
-        return lengths
-
     def _drop_from(self, node: Node, trim: Trim) -> int:
         """Exact trim: remove what must go from the oldest node, which cannot be removed whole.
 

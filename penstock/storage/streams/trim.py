@@ -40,3 +40,24 @@ class Trim:
     def removes_whole(self, length: int, node: Node) -> bool:
         """Whether a trim of a stream with `length` entries removes all of the oldest node."""
         return length - node.live >= self.threshold if self.by_length else node.last < self.threshold
+
+    def lengths(self, nodes: list[Node], length: int, count: int) -> list[int]:
+        """The length after each of `count` appends to a stream, if each is followed by this trim of whole nodes.
+
+        nodes, length: the stream's. The trim must be a MAXLEN above `count`: then none reaches the appended entries or
+        the node that is open now. O(count + nodes removed).
+        """
+        index, last = 0, len(nodes) - 1
+        lengths: list[int] = []
+        for _ in range(count):
+            length += 1
+            removed = 0
+            while index < last:
+                node = nodes[index]
+                if not self.continues(length, removed, node) or not self.removes_whole(length, node):
+                    break
+                length -= node.live
+                removed += node.live
+                index += 1
+            lengths.append(length)
+        return lengths

@@ -58,7 +58,7 @@ def add_batch(ctx: Context, batch: RequestBatch, replies: list[bytes]) -> int:
 def _append(ctx: Context, stream: Stream, batch: RequestBatch, replies: list[bytes], trim: Trim | None) -> int:
     """Append one entry for each request; returns how many, or 0 if nothing was done.
 
-    With a trim, there must be fewer entries than the length that it leaves (see Stream.lengths_of_trims).
+    With a trim, there must be fewer entries than the length that it leaves (see Trim.lengths).
     """
     key, names, columns, tails = batch.prefix[1], batch.names, batch.columns, batch.tails()
     if bytes_of(tails) > LARGEST_ENTRY:
@@ -72,7 +72,7 @@ def _append(ctx: Context, stream: Stream, batch: RequestBatch, replies: list[byt
         tails, columns = tails[:count], [column[:count] for column in columns]
     opening, pairs = b"*2\r\n", b"*%d\r\n" % (2 * len(names))
     entries = [b"%b%b%b%b" % (opening, texts[at], pairs, tail) for at, tail in enumerate(tails)]
-    lengths = [] if trim is None else stream.lengths_of_trims(trim, count)
+    lengths = [] if trim is None else trim.lengths(stream.nodes, stream.length, count)
     fields, added = SameFieldEntries(names, columns), 0
     for run in runs:
         stream.append_run(run, entries, fields, added)
