@@ -1,5 +1,7 @@
 """What one client's script can do to another's: nothing."""
 
+import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -198,3 +200,19 @@ def test_a_chunk_may_call_itself_as_we_do_and_gains_nothing(dialogue: Dialogue) 
     answer = str(ask(dialogue, "loadstring('error(1)','=[penstock]')()"))
 
     assert answer.startswith("ERR [penstock] :1: 1 script: ")
+
+
+@pytest.mark.parametrize("other", ["lua51", "lua54"])
+def test_scripts_run_where_the_program_loaded_another_lua_for_all(other: str) -> None:
+    program = f"""
+import lupa
+with lupa.allow_lua_module_loading():
+    from lupa import {other}
+import penstock
+with penstock.Server() as server:
+    print(server.client().eval("return cjson.encode({{1, 2}})", 0))
+"""
+
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+
+    assert ended.stdout == "b'[1,2]'\n", ended.stderr

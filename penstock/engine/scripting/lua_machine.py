@@ -9,9 +9,12 @@ there would end the process, or hang it.
 """
 
 import hashlib
+import os
+import sys
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Final, Protocol, cast
 
 from penstock.engine.scripting import lua_numbers, lua_values
@@ -376,7 +379,7 @@ def _new_runtime() -> tuple[Runtime, type[Exception]]:
     except ImportError:
         raise ReplyError(NO_LUA) from None
     try:
-        luajit21 = import_module("lupa.luajit21")
+        luajit21 = _import_luajit()
     except ImportError:
         raise ReplyError(NO_LUAJIT) from None
     runtime = luajit21.LuaRuntime(
@@ -384,6 +387,20 @@ def _new_runtime() -> tuple[Runtime, type[Exception]]:
         unpack_returned_tuples=False, max_memory=HARD_LIMIT,
     )  # fmt: skip
     return runtime, luajit21.LuaError
+
+
+def _import_luajit() -> ModuleType:
+    """lupa's LuaJIT, bound to its own symbols. ImportError where there is none.
+
+    Where the program loaded another Lua for all (lupa.allow_lua_module_loading, as fakeredis does), LuaJIT would else
+    call that one's functions: the process ends, or each script fails.
+    """
+    flags = sys.getdlopenflags()
+    sys.setdlopenflags(flags | getattr(os, "RTLD_DEEPBIND", 0))  # macOS has no such flag, and needs none
+    try:
+        return import_module("lupa.luajit21")
+    finally:
+        sys.setdlopenflags(flags)
 
 
 def _text(answer: bytes | int | None) -> bytes:
