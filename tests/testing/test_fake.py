@@ -87,10 +87,33 @@ def test_a_server_that_is_not_connected_refuses_and_keeps_its_keys() -> None:
     with pytest.raises(redis.ConnectionError):
         asyncio.run(value_of(FakeAsyncRedis(server=server)))
 
-    assert client.connection_pool.connection_kwargs["retry"] is None  # redis-py would sleep for seconds
     server.connected = True
     assert server.connected
     assert client.get("k") == b"v"
+
+
+@pytest.mark.parametrize(
+    "client",
+    [
+        FakeRedis(),
+        FakeRedis(host="e"),
+        FakeRedis.from_url("redis://e"),
+        FakeAsyncRedis(),
+        FakeAsyncRedis.from_url("redis://e"),
+    ],
+    ids=["FakeRedis", "a place", "from_url", "FakeAsyncRedis", "FakeAsyncRedis.from_url"],
+)
+def test_a_client_that_is_refused_does_not_try_again(client: Any) -> None:
+    made = client.connection_pool.make_connection()
+
+    assert made.retry.get_retries() == 0  # redis-py would sleep for seconds
+    assert client.auto_close_connection_pool
+
+
+def test_a_url_names_a_version_and_a_type_as_the_constructor_does() -> None:
+    client = FakeRedis.from_url("redis://f", version="8.2", server_type="redis", lua_modules=None)
+
+    assert client.info("server")["redis_version"].startswith("8.2")
 
 
 @pytest.mark.parametrize(
@@ -155,3 +178,29 @@ def test_a_tcp_server_serves_other_clients() -> None:
     assert not thread.is_alive()
     with pytest.raises(redis.ConnectionError):
         redis.Redis(host=host, port=port, retry=Retry(NoBackoff(), 0)).ping()
+
+
+def test_clients_of_valkey_py_reach_a_server_that_passes_for_valkey() -> None:
+    valkey = pytest.importorskip("valkey")
+    server = FakeServer(server_type="valkey")
+    client = fakeredis.FakeValkey(server=server)
+    listener = client.pubsub()
+    listener.subscribe("c")
+    client.publish("c", "1")
+    client.publish("c", "2")
+
+    assert isinstance(client, valkey.Valkey)
+    assert client.info("server")["server_name"] == "valkey"
+    assert [message["data"] for message in iter(listener.get_message, None)] == [1, b"1", b"2"]
+    assert asyncio.run(fakeredis.FakeAsyncValkey(server=server).execute_command("PUBSUB", "NUMSUB", "c")) == [b"c", 1]
+    server.connected = False
+    with pytest.raises(valkey.ConnectionError):
+        client.ping()
+
+
+def test_clients_of_the_same_place_but_of_another_type_do_not_meet() -> None:
+    pytest.importorskip("valkey")
+    fakeredis.FakeValkey.from_url("valkey://g").set("k", "v")
+
+    assert fakeredis.FakeValkey(host="g").get("k") == b"v"
+    assert FakeRedis(host="g").get("k") is None

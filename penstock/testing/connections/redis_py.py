@@ -1,7 +1,6 @@
 """redis-py's connections, made to a server in this process. Needs redis-py (extra `testing`)."""
 
-import asyncio
-from typing import Any, Final, cast
+from typing import Any, Final
 
 import redis
 import redis.asyncio
@@ -9,7 +8,7 @@ from redis.driver_info import DriverInfo
 from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.maint_notifications import MaintNotificationsConfig
 
-from penstock.testing.connections.links import HOST, LinkedSocket, LinkedStream
+from penstock.testing.connections.embedded_connections import AsyncEmbedded, BlockingEmbedded
 from penstock.testing.openings import Openings
 
 # What CLIENT SETINFO tells. redis-py would read its own package's metadata for each connection, which takes longer than
@@ -24,47 +23,14 @@ DEFAULTS: Final[dict[str, Any]] = {
 }
 
 
-class EmbeddedConnection(redis.Connection):
-    """A blocking client's connection. `openings` makes its links.
+class EmbeddedConnection(BlockingEmbedded, redis.Connection):
+    """A blocking client's connection."""
 
-    redis-py looks the host up when it connects, although nothing is asked there: the address is a number.
-    """
-
-    def __init__(self, openings: Openings, **options: Any) -> None:
-        self._openings = openings
-        super().__init__(host=HOST, port=0, **options)  # type: ignore[no-untyped-call]  # redis-py's
-
-    def _connect(self) -> LinkedSocket:
-        return self._openings.socket(self.socket_timeout)
-
-    def can_read(self, timeout: float = 0) -> bool:
-        """redis-py polls the socket's descriptor, and there is none."""
-        if self._sock is None:
-            self.connect()  # type: ignore[no-untyped-call]  # redis-py's
-        link = cast(LinkedSocket, self._sock)
-        reader = getattr(self._parser, "_reader", None)  # hiredis
-        if reader is not None and reader.has_data():
-            return True
-        if not link.wait(timeout):
-            return False
-        if link.is_at_end:
-            self.disconnect()  # type: ignore[no-untyped-call]  # redis-py's
-            raise RedisConnectionError("Connection closed by server.")
-        return True
+    closed_error = RedisConnectionError
 
 
-class AsyncEmbeddedConnection(redis.asyncio.Connection):
-    """An asyncio client's connection. `openings` makes its links."""
-
-    def __init__(self, openings: Openings, **options: Any) -> None:
-        self._openings = openings
-        super().__init__(host=HOST, port=0, **options)
-
-    async def _connect(self) -> None:
-        reader = asyncio.StreamReader()
-        link: LinkedStream = self._openings.stream(reader, asyncio.get_running_loop())
-        self._reader = reader
-        self._writer = link  # type: ignore[assignment]  # as much of a StreamWriter as redis-py calls
+class AsyncEmbeddedConnection(AsyncEmbedded, redis.asyncio.Connection):
+    """An asyncio client's connection."""
 
 
 def client(openings: Openings, **options: Any) -> redis.Redis:

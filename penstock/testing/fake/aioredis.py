@@ -2,6 +2,6 @@
 
 from penstock.testing.fake.clients import FakeAsyncConnection as FakeConnection
 from penstock.testing.fake.clients import FakeAsyncRedis as FakeRedis
-from penstock.testing.fake.clients import FakeServer
+from penstock.testing.fake.servers import FakeServer
 
 __all__ = ["FakeConnection", "FakeRedis", "FakeServer"]

@@ -4,7 +4,7 @@ import threading
 from types import TracebackType
 
 from penstock.testing.embedded import Server
-from penstock.testing.fake.clients import Version, compat_version_of
+from penstock.testing.fake.servers import Version, compat_version_of
 
 
 class TcpFakeServer:

@@ -1,0 +1,75 @@
+"""Embedded servers with fakeredis's name, and which of them a client reaches.
+
+As with fakeredis, a client without a server and without a host has a server of its own; clients of the same host and
+port meet on one, blocking or asyncio. `FakeServer().embedded` is the `penstock.Server`, with its clock and faults.
+Seen by running fakeredis 2.40 (2026-11); docs/instead-of-fakeredis.md has the differences.
+"""
+
+import threading
+from typing import Any, Final, TypeAlias
+
+from penstock.engine.table.client_compat import VERSIONS
+from penstock.testing.embedded import Server
+
+Version: TypeAlias = tuple[int, ...] | str | int
+
+
+def compat_version_of(version: Version | None, server_type: str) -> str:
+    """The `compat-version` nearest to a version of fakeredis's: the newest that begins like it, or the oldest."""
+    if server_type == "valkey":
+        return next(name for name in VERSIONS if name.startswith("valkey"))
+    if version is None:
+        return "newest"
+    words = [str(number) for number in version] if isinstance(version, tuple) else str(version).split(".")
+    of_redis = [name for name in VERSIONS if not name.startswith("valkey")]
+    same = [name for name in of_redis if name.split(".")[: len(words)] == words[:2]]
+    return same[-1] if same else of_redis[0]
+
+
+class FakeServer:
+    """An embedded server that ends when nothing refers to it. Its clients are refused while `connected` is False.
+
+    version: the server that it passes for; by default the newest. server_type: "redis" or "valkey"; another one is
+    taken for Redis.
+    """
+
+    def __init__(
+        self,
+        version: Version | None = None,
+        server_type: str = "redis",
+        config: dict[bytes, bytes] | None = None,
+    ) -> None:
+        directives = {name.decode(): value.decode() for name, value in (config or {}).items()}
+        self.embedded = Server(compat_version=compat_version_of(version, server_type), **directives).start()
+
+    @property
+    def connected(self) -> bool:
+        return self.embedded.faults.is_reachable
+
+    @connected.setter
+    def connected(self, wanted: bool) -> None:
+        self.embedded.faults.is_reachable = wanted
+
+    def __del__(self) -> None:
+        embedded = getattr(self, "embedded", None)  # its constructor may have failed
+        if embedded is not None:
+            embedded.close()
+
+
+class Places:
+    """The servers that clients with the same host and port share, to the end of the process."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._servers: dict[tuple[object, ...], FakeServer] = {}
+
+    def server(self, options: dict[str, Any], version: Version | None, server_type: str) -> FakeServer:
+        """The server of its type for a connection's options; version is that of a new one."""
+        place = (server_type, options.get("path"), options.get("host", "localhost"), options.get("port", 6379))
+        with self._lock:
+            if place not in self._servers:
+                self._servers[place] = FakeServer(version, server_type)
+            return self._servers[place]
+
+
+PLACES: Final = Places()
