@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import redis
 
-from tests.replication.watched_trio import RIGHTS, Trio
+from tests.sentinels.watched_trio import RIGHTS, Trio
 from tests.support.deployments import MASTER, until
 from tests.support.reference_server import NoReference
 
