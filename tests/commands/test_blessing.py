@@ -1,7 +1,5 @@
 """BLESS (Redis 8.12), after the documentation: keys that are never evicted. No Redis at hand knows it."""
 
-from typing import Any
-
 import pytest
 
 from penstock.clock import ManualClock
@@ -16,45 +14,6 @@ from tests.support.engines import loaded_engine, make_engine, saved_engine, sett
 from tests.support.keyspace_picture import keyspace
 from tests.support.log import UnitLog
 from tests.support.memory_disk import MemoryDisk
-
-NO_KEY = "ERR no such key"
-
-REPLIES: list[tuple[str, Any]] = [
-    ("BLESS SET k NO-EVICT", 1),
-    ("BLESS SET b no-evict", 0),
-    ("BLESS CLEAR b NO-EVICT", 1),
-    ("BLESS CLEAR k NO-EVICT", 0),
-    ("BLESS GET b", [b"NO-EVICT"]),
-    ("BLESS GET k", []),
-    ("BLESS SCAN 0 NO-EVICT", [b"0", [b"b"]]),
-    ("BLESS SCAN 0 NO-EVICT COUNT 5", [b"0", [b"b"]]),
-]
-
-
-@pytest.mark.parametrize(("line", "answer"), REPLIES, ids=[line for line, _ in REPLIES])
-def test_keys_are_blessed_by_name(dialogue: Dialogue, line: str, answer: Any) -> None:
-    dialogue("SET k v", "SET b v", "BLESS SET b NO-EVICT")
-
-    assert dialogue(line) == answer
-
-
-REFUSALS = [
-    ("BLESS SET missing NO-EVICT", NO_KEY),
-    ("BLESS CLEAR missing NO-EVICT", NO_KEY),
-    ("BLESS GET missing", NO_KEY),
-    ("BLESS SET k EVICT", "ERR syntax error"),
-    ("BLESS SCAN 0 EVICT", "ERR syntax error"),
-    ("BLESS SCAN x NO-EVICT", "ERR invalid cursor"),
-    ("BLESS SCAN 0 NO-EVICT COUNT 0", "ERR syntax error"),
-    ("BLESS SCAN 0 NO-EVICT LIMIT 1", "ERR syntax error"),
-]
-
-
-@pytest.mark.parametrize(("line", "refusal"), REFUSALS, ids=[line for line, _ in REFUSALS])
-def test_what_cannot_be_blessed_is_refused(dialogue: Dialogue, line: str, refusal: str) -> None:
-    dialogue("SET k v")
-
-    assert str(dialogue(line)) == refusal
 
 
 def test_a_scan_tells_every_blessed_key_of_its_database(dialogue: Dialogue) -> None:

@@ -45,46 +45,6 @@ def test_members_move_with_their_scores(
     assert dialogue(SCORES.format("d")) == destination
 
 
-WRONG = "WRONGTYPE Operation against a key holding the wrong kind of value"
-REFUSALS = [
-    ("ZMOVE s d MID", "ERR syntax error"),
-    ("ZMOVE s d BYSCORE 1", "ERR syntax error"),
-    ("ZMOVE s d BYSCORE 1 x", "ERR min or max is not a float"),
-    ("ZMOVE s d MIN COUNT 0", "ERR count should be greater than 0"),
-    ("ZMOVE s d MIN COUNT", "ERR syntax error"),
-    ("ZMOVE s t MIN", WRONG),
-    ("ZMOVE t d MIN", WRONG),
-    ("BZMOVE s d BYSCORE 1 2", "ERR syntax error"),
-    ("BZMOVE s d MIN -1", "ERR timeout is negative"),
-    ("BZMOVE s t MIN 0", WRONG),
-    ("ZMOVEMEMBER s d MEMBERS 0 a", "ERR num-members should be greater than 0"),
-    ("ZMOVEMEMBER s d MEMBERS 2 a", "ERR syntax error"),
-    ("ZMOVEMEMBER s d GT MEMBERS 1 a", "ERR syntax error"),
-    ("ZMOVEMEMBER s t MEMBERS 1 a", WRONG),
-]
-
-
-@pytest.mark.parametrize(("line", "refusal"), REFUSALS, ids=[line for line, _ in REFUSALS])
-def test_a_move_is_refused_before_anything_moves(dialogue: Dialogue, line: str, refusal: str) -> None:
-    dialogue("SET t x", "ZADD s 1 a")
-
-    assert str(dialogue(line)) == refusal
-    assert dialogue("ZCARD s") == 1
-
-
-def test_a_missing_source_hides_a_destination_of_another_type(dialogue: Dialogue) -> None:
-    assert dialogue("SET t x", "ZMOVE missing t MIN") is None
-
-
-def test_both_keys_keep_their_times_and_an_emptied_source_goes(dialogue: Dialogue) -> None:
-    dialogue("ZADD s 1 a 2 b", "ZADD d 1 z", "EXPIRE s 50", "EXPIRE d 70", "ZMOVE s d MIN")
-    assert (dialogue("TTL s"), dialogue("TTL d")) == (50, 70)
-
-    dialogue("ZMOVE s new MIN")
-
-    assert (dialogue("EXISTS s"), dialogue("TTL new")) == (0, -1)
-
-
 def test_a_move_is_logged_as_what_was_done_and_published() -> None:
     *_, last = steps_of_engine(["ZADD s 1 a 2.5 b", "ZMOVE s d MIN COUNT 9"])
 
@@ -121,9 +81,3 @@ def test_a_wait_ends_with_null(dialogue: Dialogue) -> None:
     dialogue.engine.tick()
 
     assert dialogue.arrived() == [None]
-
-
-def test_no_client_waits_within_a_transaction(dialogue: Dialogue) -> None:
-    dialogue("MULTI", "BZMOVE s d MIN 0")
-
-    assert dialogue("EXEC") == [None]

@@ -1,6 +1,6 @@
 """BLESS: keys that eviction never chooses. (Redis 8.12, documentation.)
 
-Tests: cases commands/test_blessing.
+Tests: transcripts blessed_keys; cases commands/test_blessing.
 """
 
 from typing import Final

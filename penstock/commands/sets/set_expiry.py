@@ -1,6 +1,6 @@
 """Times of expiry of a set's members: set, read and removed (common/part_expiry.py). (Redis 8.12, documentation.)
 
-Tests: cases commands/test_set_expiry; law commands/test_set_expiry_beside_naive.
+Tests: transcripts set_member_expiry; cases commands/test_set_expiry; law commands/test_set_expiry_beside_naive.
 """
 
 from typing import Final

@@ -2,7 +2,7 @@
 
 What is logged is what was done, as ZREM and ZADD, which any Redis knows.
 
-Tests: cases commands/test_zset_moving; model commands/test_zset_moving_beside_naive.
+Tests: transcripts zset_moves; cases commands/test_zset_moving; model commands/test_zset_moving_beside_naive.
 """
 
 from typing import Final

@@ -1,6 +1,6 @@
 """BITRANGEINTARRAY: the offsets of the set or the clear bits in a range of a string. (Redis 8.12, documentation.)
 
-Tests: cases commands/test_bit_offsets.
+Tests: transcripts bit_offsets; cases commands/test_bit_offsets.
 """
 
 import re
