@@ -86,7 +86,7 @@ def take(engine: Engine, snapshot: Snapshot) -> Iterator[None]:
         snapshot.databases.append(DatabaseCounts(index, len(db), len(db.expires), ttl_ms))
     slow_log = engine.telemetry.slow_log
     snapshot.slow_requests, snapshot.slow_requests_total = len(slow_log.requests), slow_log.next_id
-    snapshot.last_slow_usec = slow_log.requests[0].usec if slow_log.requests else 0
+    snapshot.last_slow_usec = slow_log.requests[0].amount if slow_log.requests else 0
     yield
     percents = engine.settings.text("latency-tracking-info-percentiles").split()
     if not engine.settings.yes("latency-tracking"):

@@ -6,7 +6,7 @@ from penstock.config.settings import Settings
 from penstock.engine.session import Session
 from penstock.engine.table.row import Row
 from penstock.engine.telemetry.latency_monitor import LatencyMonitor
-from penstock.engine.telemetry.slow_log import SlowLog
+from penstock.engine.telemetry.request_log import RequestLog
 from penstock.engine.telemetry.statistics import Statistics
 
 _NEVER_US: Final = 2**63
@@ -17,7 +17,9 @@ class SlowRequests:
 
     __slots__ = ("_latency", "_settings", "_slow_log", "_statistics", "from_us")
 
-    def __init__(self, settings: Settings, slow_log: SlowLog, latency: LatencyMonitor, statistics: Statistics) -> None:
+    def __init__(
+        self, settings: Settings, slow_log: RequestLog, latency: LatencyMonitor, statistics: Statistics
+    ) -> None:
         self._settings = settings
         self._slow_log = slow_log
         self._latency = latency

@@ -9,7 +9,7 @@ from penstock.engine.state import MEASURED
 from penstock.engine.telemetry.hot_keys import HotKeys
 from penstock.engine.telemetry.identity import Identity
 from penstock.engine.telemetry.latency_monitor import LatencyMonitor
-from penstock.engine.telemetry.slow_log import SlowLog
+from penstock.engine.telemetry.request_log import RequestLog
 
 
 class Telemetry:
@@ -22,7 +22,7 @@ class Telemetry:
         self._clock = clock
         self._conditions = conditions
         self.identity = Identity(chance)
-        self.slow_log = SlowLog(settings)
+        self.slow_log = RequestLog(settings, "slowlog-max-len")
         settings.watch("slowlog-max-len", self.slow_log.shorten)
         self.latency = LatencyMonitor()
         self.hot_keys: HotKeys | None = None

@@ -4,7 +4,7 @@ from penstock.clock import Clock
 from penstock.config.settings import Settings
 from penstock.engine.clients import Clients
 from penstock.engine.state import CACHING_CHOSEN, REPLIES_WITHHELD
-from penstock.engine.telemetry.slow_log import SlowLog
+from penstock.engine.telemetry.request_log import RequestLog
 from penstock.engine.telemetry.statistics import Statistics
 from penstock.engine.waiting.blocked_request import BlockedRequest
 from penstock.engine.waiting.blocking import Blocking
@@ -27,7 +27,7 @@ class Waiting:
         clients: Clients,
         copies: Copies,
         statistics: Statistics,
-        slow_log: SlowLog,
+        slow_log: RequestLog,
     ) -> None:
         self._settings = settings
         self._clock = clock

@@ -1,4 +1,4 @@
-"""The requests that took longer than slowlog-log-slower-than, newest first."""
+"""A log of requests that went over a limit, newest first: of slow ones, or of large ones (COMMANDLOG)."""
 
 from collections import deque
 
@@ -9,17 +9,17 @@ from penstock.engine.telemetry.redaction import redacted
 from penstock.protocol import reply
 
 
-class SlowRequest:
-    """One line of the log. `words`: the first of `word_count`, shortened."""
+class LoggedRequest:
+    """One line of the log. `words`: the first of `word_count`, shortened. amount: microseconds, or bytes."""
 
-    __slots__ = ("address", "id", "name", "started_s", "usec", "word_count", "words")
+    __slots__ = ("address", "amount", "id", "name", "started_s", "word_count", "words")
 
     def __init__(
-        self, id: int, started_s: int, usec: int, words: list[bytes], word_count: int, address: str, name: bytes
+        self, id: int, started_s: int, amount: int, words: list[bytes], word_count: int, address: str, name: bytes
     ) -> None:
         self.id = id
         self.started_s = started_s  # unix time in seconds
-        self.usec = usec
+        self.amount = amount
         self.words = words
         self.word_count = word_count
         self.address = address
@@ -30,7 +30,7 @@ class SlowRequest:
         return [
             (b"id", reply.integer(self.id)),
             (b"started", reply.integer(self.started_s)),
-            (b"duration", reply.integer(self.usec)),
+            (b"amount", reply.integer(self.amount)),
             (b"words", reply.bulks(self.words)),
             (b"address", reply.bulk(self.address.encode())),
             (b"name", reply.bulk(self.name)),
@@ -38,32 +38,33 @@ class SlowRequest:
         ]
 
 
-class SlowLog:
-    """The slow requests of late, newest first.
+class RequestLog:
+    """The latest requests, newest first, as many as the directive `most` says.
 
     Ids grow for ever: RESET empties the log and does not start them again.
     """
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, most: str) -> None:
         self._settings = settings
-        self.requests: deque[SlowRequest] = deque()
+        self._most = most
+        self.requests: deque[LoggedRequest] = deque()
         self.next_id = 0
 
-    def add(self, session: Session, row: Row, request: list[bytes], now_us: int, usec: int) -> None:
-        """Keep a request that took `usec`; the oldest ones make room."""
+    def add(self, session: Session, row: Row, request: list[bytes], now_us: int, amount: int) -> None:
+        """Keep a request with what it took; the oldest ones make room."""
         number = self._settings.number
         kept = _shortened(
             redacted(row, request), number("slowlog-entry-max-argc"), number("slowlog-entry-max-string-len")
         )
         self.requests.appendleft(
-            SlowRequest(self.next_id, now_us // 1_000_000, usec, kept, len(request), session.address, session.name)
+            LoggedRequest(self.next_id, now_us // 1_000_000, amount, kept, len(request), session.address, session.name)
         )
         self.next_id += 1
         self.shorten()
 
     def shorten(self) -> None:
-        """Let the oldest go while there are more than slowlog-max-len."""
-        most = self._settings.number("slowlog-max-len")
+        """Let the oldest go while there are too many."""
+        most = self._settings.number(self._most)
         while len(self.requests) > most:
             self.requests.pop()
 
