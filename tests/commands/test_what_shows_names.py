@@ -129,7 +129,7 @@ def test_a_user_that_may_run_what_is_neither_administration_nor_listed_sees_noth
     assert not shows(b"".join([watched.shown(SHOWING[name].encode().split()) for _ in range(20)]))
 
 
-@pytest.mark.parametrize("seed", seeds(1, 20))
+@pytest.mark.parametrize("seed", seeds(1, 6))
 def test_no_other_command_shows_what_the_user_may_not_read(seed: int) -> None:
     requests = TableRequests(random.Random(seed), WORDS)
     for name, row in rows_by_name().items():

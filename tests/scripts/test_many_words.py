@@ -34,7 +34,7 @@ def test_a_request_of_a_script_may_have_as_many_words_as_in_redis(logging_redis:
     assert_as_redis(logging_redis, dialogue_of(count, random.Random(count)))
 
 
-@pytest.mark.parametrize("seed", seeds(quick=5, full=100))
+@pytest.mark.parametrize("seed", seeds(quick=5, full=25))
 def test_a_script_with_any_number_of_words_is_answered_as_in_redis(logging_redis: RedisSide, seed: int) -> None:
     chance = random.Random(seed)
 
