@@ -158,3 +158,13 @@ def test_what_was_dropped_is_told(orders: PolicyDialogue) -> None:
     orders("PENSTOCK.POLICY s GROUP g DEADLETTER NONE", "PENSTOCK.CLOCK ADVANCE 60000", "PENSTOCK.CLOCK ADVANCE 60000")
 
     assert told[-1] == (3, "s, group g: 3 entries expired and were dropped")
+
+
+def test_a_blocked_reader_gets_what_was_behind_an_entry_that_its_own_request_put_aside(
+    dialogue: PolicyDialogue,
+) -> None:
+    dialogue("XADD s * k x at +5000", "XADD s * k x", "XGROUP CREATE s g 0")
+    dialogue("PENSTOCK.POLICY s GROUP g ACKWAIT 1000 KEY k EXPIREAT at", READ.format("a"))
+    dialogue("PENSTOCK.CLOCK ADVANCE 5000", "XREADGROUP GROUP g b BLOCK 0 STREAMS s >")
+
+    assert dialogue.arrived() == [[[b"s", [[b"%d-1" % NOW_MS, [b"k", b"x"]]]]]]

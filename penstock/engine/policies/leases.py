@@ -65,6 +65,17 @@ def ready_slots(
     yield from ended_slots(stream, group, policy, min_idle_ms, now_ms)
 
 
+def has_freed(ctx: Context, stream: Stream, group: Group, policy: GroupPolicy, min_idle_ms: int) -> bool:
+    """Whether the next read would find something, though one has found nothing: what that put aside was in front.
+
+    O(1), but for entries that wait for their values.
+    """
+    if not limits.most_now(policy, ctx.now_ms):
+        return False
+    slots = ready_slots if limits.room(group, policy) else ended_slots  # a lease that is over needs no room
+    return next(slots(stream, group, policy, min_idle_ms, ctx.now_ms), None) is not None
+
+
 def current_choice(stream: Stream, group: Group, policy: GroupPolicy, now_ms: int) -> Choice | None:
     """What may be chosen, also of what was released without the policy's knowing; None without PRIORITY and FAIR."""
     if not policy.settings.chooses:

@@ -260,6 +260,12 @@ def _none_yet(ctx: Context, args: list[bytes], options: ReadArguments, targets: 
     blocked.wakes_on_loss = True
     ctx.blocking.block(blocked)
     ctx.blocking.claimable_at(blocked, claimable_ms)
+    for target in [] if options.no_ack else targets:
+        policy = leases.kept_policy(ctx, target.group)
+        if policy is not None:
+            min_idle_ms = options.claim_ms if blocked.claims else leases.least_idle_ms(ctx, policy)
+            if leases.has_freed(ctx, target.stream, target.group, policy, min_idle_ms):
+                ctx.signal(target.key)
     return BLOCKED
 
 
