@@ -197,3 +197,11 @@ def test_without_an_option_what_was_jumped_is_ready(jobs: PolicyDialogue) -> Non
     jobs(PRIORITY, "XNACK s g SILENT IDS 3 1-0 2-0 4-0", "PENSTOCK.POLICY s GROUP g RESET", PRIORITY)
 
     assert read_ids(jobs, READ.format("b")) == ["4-0", "1-0", "2-0"]
+
+
+def test_an_entry_with_an_id_that_was_given_before_may_be_chosen(dialogue: PolicyDialogue) -> None:
+    dialogue("XADD s 5-0 p 1", "XADD s 6-0 p 2", "XGROUP CREATE s g 0")
+    dialogue("PENSTOCK.POLICY s GROUP g ACKWAIT 1000 PRIORITY p", "PENSTOCK.PEEK s g", "XINFO GROUPS s")
+    dialogue("XTRIM s MAXLEN 0", "XSETID s 1-0", "XADD s 3-0 p 1", "XADD s 6-0 p 9")
+
+    assert read_ids(dialogue, READ.format("a")) == ["6-0", "3-0"]

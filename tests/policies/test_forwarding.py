@@ -80,3 +80,10 @@ def test_no_more_than_a_thousand_entries_move_at_a_time(dialogue: PolicyDialogue
 
     assert dialogue("XLEN t") == 1501
     assert [unit.count(" ; ") for unit in dialogue.since()] == [1000, 501]
+
+
+def test_an_entry_with_an_id_that_was_given_before_is_forwarded_too(dialogue: PolicyDialogue) -> None:
+    dialogue("XADD later 5-0 n 1 at +90000000000000", "PENSTOCK.POLICY later FORWARD orders AT at")
+    dialogue("XTRIM later MAXLEN 0", "XSETID later 1-0", "XADD later 4-0 n 2", "PENSTOCK.CLOCK ADVANCE 1")
+
+    assert [entry[1] for entry in dialogue("XRANGE orders - +")] == [[b"n", b"2"]]

@@ -80,6 +80,13 @@ class Choice:
         if self._remove(entry_id):
             self.has_shrunk = True
 
+    def go_back_to(self, last_id: StreamId) -> None:
+        """Ids above this one, which were looked at, may be those of new entries. None of them is live."""
+        for entry_id in list(self.seen.irange(last_id + 1)):
+            self.drop(entry_id)
+        self.seen_to = max(min(self.seen_to, last_id), self.position)
+        self.deleted_below = min(self.deleted_below, last_id + 1)
+
     def drop_waiting(self, entry_id: StreamId) -> None:
         """As `drop`, if it waits: it is pending no more, or has an owner."""
         if entry_id in self.waiting:

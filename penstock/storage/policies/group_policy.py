@@ -284,6 +284,15 @@ class GroupPolicy:
         at = self.order.bisect_right((now_ms, LAST_SERIAL, 0))
         return self.order[at][0] if at < len(self.order) else NONE
 
+    def go_back_to(self, last_id: StreamId) -> None:
+        """XSETID has set the stream's last id back: ids above it, which were looked at, may be those of new entries."""
+        if self.choice is not None:
+            self.choice.go_back_to(last_id)
+        if self.keys is not None:
+            self.keys.deleted_below = min(self.keys.deleted_below, last_id + 1)
+        self.trimmed_below = min(self.trimmed_below, last_id + 1)
+        self.examine_anew()
+
     def examine_anew(self) -> None:
         """Have all entries looked at again: the settings changed, or the group was loaded."""
         self.examined_ms = self.last_examined_ms = self.examined_holds_ms = BEFORE_ALL

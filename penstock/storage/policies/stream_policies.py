@@ -106,6 +106,10 @@ class StreamPolicies:
         self.scheduled_to = ZERO
         self.catching_up = set()
 
+    def go_back_to(self, last_id: StreamId) -> None:
+        """XSETID has set the stream's last id back: ids above it, which were looked at, may be those of new entries."""
+        self.scheduled_to = min(self.scheduled_to, last_id)
+
     def start_sweep(self) -> None:
         """Have every entry looked at again, by this command or by ticks."""
         self.done = []

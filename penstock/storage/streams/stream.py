@@ -424,6 +424,10 @@ class Stream:
             for group in self.groups.values():
                 group.pel.rewind_above(last_id)
                 self.rewound = self.rewound or bool(group.pel.by_id.rewound)
+                if group.policy is not None:
+                    group.policy.go_back_to(last_id)
+            if self.policies is not None:
+                self.policies.go_back_to(last_id)
             if self.segments and not self.segments[-1].sealed:
                 self._seal(self.segments[-1])
         self.last_id = last_id
