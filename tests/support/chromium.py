@@ -112,6 +112,12 @@ class Page:
             if not node.get("ignored") and node.get("role", {}).get("value") == role
         ]
 
+    async def narrow(self, width: int) -> None:
+        """Show the page as wide as a phone does, in CSS pixels."""
+        await self._call(
+            "Emulation.setDeviceMetricsOverride", width=width, height=844, deviceScaleFactor=1, mobile=True
+        )
+
     async def picture(self, path: Path) -> None:
         shot = await self._call("Page.captureScreenshot", format="png")
         path.write_bytes(base64.b64decode(shot["data"]))

@@ -1,8 +1,9 @@
 """What the page may change, each as the requests that redis-cli would send. The page shows them before they are run."""
 
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
+from penstock.config import quoting
 from penstock.observe.console import names
 from penstock.observe.console.engine_client import EngineClient, Words
 from penstock.observe.console.replies import RefusedByServer, checked, fields_of
@@ -10,15 +11,30 @@ from penstock.observe.console.replies import RefusedByServer, checked, fields_of
 Asked: TypeAlias = Mapping[str, Any]
 
 MOST_IDS: Final = 100
+MOST_OF_ALL: Final = 1000  # of all that match, a step
 RELEASES: Final = ("SILENT", "FAIL", "FATAL")
 DEAD_FIELDS: Final = (b"_stream", b"_group", b"_id", b"_deliveries", b"_consumer", b"_reason")
 STREAM_POLICY: Final = ("MAXLEN", "MAXAGE", "FORWARD", "AT", "AFTER")
 GROUP_POLICY: Final = ("ACKWAIT", "BACKOFF", "JITTER", "MAXDELIVER", "DEADLETTER", "REAP", "KEY")
 REFERENCES: Final = ("KEEPREF", "DELREF", "ACKED")
+# What changes the connection, which all pages of a session share.
+OF_THE_CONNECTION: Final = frozenset(
+    b"ASKING AUTH CLIENT|CAPA CLIENT|NO-EVICT CLIENT|NO-TOUCH CLIENT|REPLY CLIENT|SETINFO CLIENT|SETNAME"
+    b" CLIENT|TRACKING CLIENT|CACHING DISCARD EXEC HELLO MONITOR MULTI PSUBSCRIBE PSYNC QUIT READONLY READWRITE"
+    b" REPLCONF RESET SELECT SSUBSCRIBE SUBSCRIBE SYNC UNWATCH WATCH".split()
+)
 
 
 class BadAction(Exception):
     """The page asks for something that there is not, or without what is needed."""
+
+
+class Step(NamedTuple):
+    """A step of an action on all that match: the requests that found the entries, how many, and the last one's id."""
+
+    asked: list[Words] = []  # noqa: RUF012  # of a tuple, and never changed
+    entries: int = 0
+    after: str = ""  # empty at the end
 
 
 class Action:
@@ -29,7 +45,8 @@ class Action:
         self._client = client
         self._asked = asked
         self.db = self._number("db", 0)
-        self._key = self._bytes("key")
+        self.step = Step()
+        self._key = b"" if asked.get("action") == "command" else self._bytes("key")
         kinds: dict[str, Callable[[], Awaitable[list[Words]]]] = {
             "claim": self._claim,
             "release": self._release,
@@ -38,6 +55,7 @@ class Action:
             "redrive": self._redrive,
             "delete-consumer": self._delete_consumer,
             "policy": self._policy,
+            "command": self._command,
         }
         name = asked.get("action")
         if not isinstance(name, str) or name not in kinds:
@@ -70,13 +88,34 @@ class Action:
             raise BadAction(f"{name} is a whole number, 0 or more")
         return value
 
-    def _ids(self) -> list[bytes]:
+    async def _ids(self) -> list[bytes]:
+        """The entries: those that are named, or the next ones of all that match a condition (`all`)."""
+        if isinstance(self._asked.get("all"), dict):
+            return await self._matching(self._asked["all"])
         ids = self._asked.get("ids")
         if not isinstance(ids, list) or not ids or len(ids) > MOST_IDS:
             raise BadAction(f"choose 1 to {MOST_IDS} entries")
         if not all(isinstance(one, str) and one.replace("-", "", 1).isdecimal() for one in ids):
             raise BadAction("an id is two numbers with a dash between them")
         return [one.encode() for one in ids]
+
+    async def _matching(self, condition: Asked) -> list[bytes]:
+        """The pending entries of a group, behind `after` up to `until`, by consumer and idle time. BadAction for none.
+
+        In steps in the order of ids: what is delivered meanwhile is not met, and a step that failed can be repeated.
+        """
+        asked = {"after": "", "until": "", "consumer": "", "idle_ms": "0"} | dict(condition)
+        if not all(isinstance(one, str) for one in asked.values()) or not asked["idle_ms"].isdecimal():
+            raise BadAction("a condition has texts, and a number of ms")
+        first = b"(" + names.of_token(asked["after"]) if asked["after"] else b"-"
+        words = [b"XPENDING", self._key, self._bytes("group"), b"IDLE", asked["idle_ms"].encode(), first]
+        words += [names.of_token(asked["until"]) or b"+", b"%d" % MOST_OF_ALL]
+        words += [names.of_token(asked["consumer"])] if asked["consumer"] else []
+        found = checked(await self._client.ask(*words, db=self.db))
+        if not found:
+            raise BadAction("no pending entry matches")
+        self.step = Step([words], len(found), found[-1][0].decode() if len(found) == MOST_OF_ALL else "")
+        return [one[0] for one in found]
 
     # -- actions --------------------------------------------------------------------------------------------------
 
@@ -86,13 +125,13 @@ class Action:
             raise BadAction("name the consumer that is to have the entries")
         idle_ms = b"%d" % self._number("min_idle_ms", 0)
         start = [b"XCLAIM", self._key, self._bytes("group"), names.of_token(consumer), idle_ms]
-        return [[*start, *self._ids(), b"JUSTID"]]
+        return [[*start, *await self._ids(), b"JUSTID"]]
 
     async def _release(self) -> list[Words]:
         mode = self._text("mode")
         if mode not in RELEASES:
             raise BadAction("the mode is SILENT, FAIL or FATAL")
-        ids = self._ids()
+        ids = await self._ids()
         words = [self._key, self._bytes("group"), mode.encode(), b"IDS", b"%d" % len(ids), *ids]
         delay_ms = self._number("delay_ms", 0)
         if delay_ms:
@@ -100,11 +139,11 @@ class Action:
         return [[b"XNACK", *words]]
 
     async def _acknowledge(self) -> list[Words]:
-        return [[b"XACK", self._key, self._bytes("group"), *self._ids()]]
+        return [[b"XACK", self._key, self._bytes("group"), *await self._ids()]]
 
     async def _dead_letter(self) -> list[Words]:
         """Into the stream that the group's policy names by XNACK FATAL, into any other by a transaction."""
-        group, ids, target = self._bytes("group"), self._ids(), self._bytes("target")
+        group, ids, target = self._bytes("group"), await self._ids(), self._bytes("target")
         for one in checked(await self._client.ask(b"XINFO", b"GROUPS", self._key, db=self.db)):
             about = fields_of(one)
             policy = fields_of(about.get(b"penstock-policy", []))
@@ -125,7 +164,7 @@ class Action:
 
     async def _redrive(self) -> list[Words]:
         """Dead letters go back into the streams they came from, without the fields that say so."""
-        ids = self._ids()
+        ids = await self._ids()
         requests: list[Words] = [[b"MULTI"]]
         for entry_id in ids:
             fields = await self._fields(entry_id)
@@ -185,3 +224,16 @@ class Action:
         if not chosen:
             raise BadAction("give at least one option a value")
         return [[*words, *chosen]]
+
+    async def _command(self) -> list[Words]:
+        """A line that was typed, as redis-cli splits it; what could block in a transaction, where it does not."""
+        words = quoting.split(self._text("line").encode())
+        if not words:
+            raise BadAction("a quote is not closed" if words is None else "type a command")
+        name = words[0].upper()
+        if name in OF_THE_CONNECTION or b"|".join([name, *words[1:2]]).upper() in OF_THE_CONNECTION:
+            raise BadAction(f"{names.request_line(words[:2])} changes the connection: use redis-cli")
+        (about,) = checked(await self._client.ask(b"COMMAND", b"INFO", name, db=self.db))
+        if about is not None and b"blocking" in about[2]:
+            return [[b"MULTI"], words, [b"EXEC"]]
+        return [words]

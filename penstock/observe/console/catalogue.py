@@ -1,4 +1,4 @@
-"""The names of a database's streams, found by SCAN in small steps."""
+"""The names of a database's keys, found by SCAN in small steps."""
 
 from typing import Final
 
@@ -16,9 +16,11 @@ class Catalogue:
     A step costs the server O(SCANNED), however many keys there are.
     """
 
-    def __init__(self, db: int, pattern: bytes) -> None:
+    def __init__(self, db: int, pattern: bytes, kind: bytes) -> None:
+        """kind: the type of the keys; empty for all."""
         self._db = db
         self._pattern = pattern
+        self._of_kind = [b"TYPE", kind] if kind else []
         self._cursor = b"0"
         self._walk: set[bytes] = set()  # found in this walk
         self._found: list[bytes] = []  # in order, by the last walk and this one
@@ -31,7 +33,7 @@ class Catalogue:
 
     async def step(self, client: EngineClient) -> None:
         """One call of SCAN. RefusedByServer if the user may not."""
-        words = [b"SCAN", self._cursor, b"MATCH", self._pattern, b"COUNT", SCANNED, b"TYPE", b"stream"]
+        words = [b"SCAN", self._cursor, b"MATCH", self._pattern, b"COUNT", SCANNED, *self._of_kind]
         reply = checked(await client.ask(*words, db=self._db))
         self._cursor = reply[0]
         before = len(self._walk)

@@ -16,6 +16,8 @@ PLAIN: Final = (ascii_letters + digits + punctuation + " ").replace("%", "")
 BARE: Final = frozenset((ascii_letters + digits + "!#$%&()*+,-./:;<=>?@[]^_`{|}~").encode())
 STATUSES: Final = (b"OK", b"QUEUED")  # hiredis does not tell them from strings
 LINES: Final = 40  # of a reply that is shown
+SHORT: Final = 200  # bytes of a value in a list
+LONG: Final = 65536  # bytes of a value that is shown alone
 
 
 def token(name: bytes) -> str:

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final, TypeAlias
 
-from penstock.observe.console import names, stream_list
+from penstock.observe.console import keys, names, stream_list
 from penstock.observe.console.catalogue import Catalogue
 from penstock.observe.console.engine_client import EngineClient, Words
 from penstock.observe.console.replies import RefusedByServer, checked, fields_of, info_of
@@ -17,9 +17,8 @@ GROUPS: Final = 50
 CONSUMERS: Final = 200
 PENDING: Final = 50
 ENTRIES: Final = 25
+SLOW: Final = 50
 FIELDS: Final = 100
-SHORT: Final = 200  # bytes of a value in a list
-LONG: Final = 65536  # bytes of a value of the entry that is shown
 STEPS: Final = 20  # of SCAN a turn, until all keys have been met once
 STEP_PAUSE_S: Final = 0.01
 MOST_START: Final = 10_000
@@ -39,7 +38,8 @@ class View:
         self._asked = asked
         self._db = self._number("db", 15)
         self._start = self._number("start", MOST_START)
-        self._catalogue = Catalogue(self._db, pattern_of(self._bytes("pattern")))
+        kind = b"stream" if asked.get("view", "overview") == "overview" else self._bytes("type")
+        self._catalogue = Catalogue(self._db, pattern_of(self._bytes("pattern")), kind)
         order = asked.get("sort", stream_list.NAME)
         if not StreamList.is_order(order):
             raise BadQuestion("there is no such order")
@@ -49,11 +49,19 @@ class View:
             raise BadQuestion("there is no such view")
 
     def _kinds(self) -> dict[str, Callable[[], Awaitable[Shown]]]:
-        return {"overview": self._overview, "stream": self._stream, "group": self._group, "entry": self._entry}
+        return {
+            "overview": self._overview,
+            "stream": self._stream,
+            "group": self._group,
+            "entry": self._entry,
+            "keys": self._keys,
+            "key": self._one_key,
+            "slow": self._slow,
+        }
 
     def _number(self, name: str, most: int) -> int:
         text = self._asked.get(name, "0")
-        if not text.isdecimal() or len(text) > 9 or int(text) > most:
+        if not text.isdecimal() or len(text) > len(str(most)) or int(text) > most:
             raise BadQuestion(f"{name} is a number from 0 to {most}")
         return int(text)
 
@@ -74,7 +82,8 @@ class View:
 
     # -- overview -----------------------------------------------------------------------------------------------------
 
-    async def _overview(self) -> Shown:
+    async def _scan(self) -> Catalogue:
+        """The names of the keys, as far as they are known after this turn."""
         catalogue = self._catalogue
         await catalogue.step(self._client)
         for _ in range(STEPS):
@@ -82,15 +91,19 @@ class View:
                 break
             await asyncio.sleep(STEP_PAUSE_S)
             await catalogue.step(self._client)
+        return catalogue
+
+    async def _overview(self) -> Shown:
+        catalogue = await self._scan()
         await self._list.look(self._ask, catalogue.found)
         chosen = self._list.ordered(catalogue.found)
-        keys = chosen[self._start : self._start + STREAMS]
+        page = chosen[self._start : self._start + STREAMS]
         questions: list[Words] = [INFO, [b"DBSIZE"]]
-        for key in keys:
+        for key in page:
             questions += [[b"XINFO", b"STREAM", key], [b"XINFO", b"GROUPS", key]]
         info, size, *answers = await self._ask(questions)
         rows = []
-        for at, key in enumerate(keys):
+        for at, key in enumerate(page):
             try:
                 rows.append(stream_row(key, answers[2 * at], answers[2 * at + 1]))
             except RefusedByServer as refusal:
@@ -132,7 +145,7 @@ class View:
             "memory": memory if isinstance(memory, int) else None,
             "policy": policy_of(about),
             "group_rows": listed,
-            "entries": [entry_row(entry, SHORT) for entry in checked(entries)],
+            "entries": [entry_row(entry, names.SHORT) for entry in checked(entries)],
             "page": ENTRIES,
         }
 
@@ -179,12 +192,39 @@ class View:
             if isinstance(one, list) and one
         ]
         fields = found[0][1]
-        return entry_row(found[0], LONG) | {
+        return entry_row(found[0], names.LONG) | {
             "key": names.token(key),
             "groups": len(checked(groups)),
             "held": held,
             "is_dead_letter": b"_stream" in fields[::2],
         }
+
+    # -- keys of every type, the slow log -----------------------------------------------------------------------------
+
+    async def _keys(self) -> Shown:
+        catalogue = await self._scan()
+        page = catalogue.found[self._start : self._start + STREAMS]
+        answers = await self._ask([words for key in page for words in keys.about_requests(key)])
+        rows = []
+        for at, key in enumerate(page):
+            try:
+                rows.append(keys.about_row(key, *answers[3 * at : 3 * at + 3]))
+            except RefusedByServer as refusal:
+                rows.append({"key": names.token(key), "error": str(refusal)})
+        return catalogue.shown() | {"start": self._start, "page": STREAMS, "rows": rows}
+
+    async def _one_key(self) -> Shown:
+        key, place = self._bytes("key"), self._number("place", keys.LAST_CURSOR)
+        answers = await self._ask([*keys.about_requests(key), [b"OBJECT", b"ENCODING", key]])
+        about = keys.about_row(key, *answers[:3])
+        kind: bytes = checked(answers[0])
+        requests = keys.value_requests(key, kind, place)
+        shown = keys.value_shown(kind, place, await self._ask(requests) if requests else [])
+        return about | shown | {"encoding": answers[3].decode() if isinstance(answers[3], bytes) else ""}
+
+    async def _slow(self) -> Shown:
+        (found,) = await self._ask([[b"SLOWLOG", b"GET", b"%d" % SLOW]])
+        return {"rows": [keys.slow_row(one) for one in checked(found)]}
 
 
 # -- rows -------------------------------------------------------------------------------------------------------------
@@ -279,7 +319,9 @@ def entry_row(entry: Any, most: int) -> Shown:
     pairs = list(zip(fields[::2], fields[1::2], strict=True))
     return {
         "id": entry_id.decode(),
-        "fields": [[names.shortened(name, SHORT), names.shortened(value, most)] for name, value in pairs[:FIELDS]],
+        "fields": [
+            [names.shortened(name, names.SHORT), names.shortened(value, most)] for name, value in pairs[:FIELDS]
+        ],
         "more": max(len(pairs) - FIELDS, 0),
     }
 

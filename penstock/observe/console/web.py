@@ -29,6 +29,7 @@ FILES: Final = {
     "/console.js": ("console.js", "text/javascript"),
     "/elements.js": ("elements.js", "text/javascript"),
     "/views.js": ("views.js", "text/javascript"),
+    "/other_views.js": ("other_views.js", "text/javascript"),
     "/actions.js": ("actions.js", "text/javascript"),
     "/icon.svg": ("icon.svg", "image/svg+xml"),
 }
@@ -225,15 +226,18 @@ class Console:
         asked = await json_of(request)
         action = Action(login.client, asked)
         requests = await action.requests()
-        lines = [names.request_line(words) for words in requests]
+        lines = [names.request_line(words) for words in [*action.step.asked, *requests]]
         if action.db:
             lines.insert(0, f"SELECT {action.db}")
+        step = action.step
+        about: dict[str, object] = {"entries": step.entries, "after": step.after} if step.asked else {}
         if asked.get("run") is not True:
-            return web.json_response({"lines": lines})
+            return web.json_response({"lines": lines} | about)
         replies = [names.reply_lines(one) for one in await login.client.pipeline(requests, action.db)]
+        replies[:0] = [[f"{step.entries} entries"] for _ in step.asked]
         if action.db:
             replies.insert(0, ["OK"])
-        return web.json_response({"lines": lines, "replies": replies})
+        return web.json_response({"lines": lines, "replies": replies} | about)
 
 
 NO_TEXT: Final = "The request has text that cannot be encoded."

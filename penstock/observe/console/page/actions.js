@@ -7,6 +7,8 @@ const dialog = document.getElementById("dialog");
 const log = document.getElementById("log");
 const logSection = document.getElementById("log-section");
 const PAUSE_MS = 150;
+const LOGGED = 200; // actions
+const LINE = 2000; // characters of a command that are shown
 
 /** The chosen rows of a table. */
 export function choices() {
@@ -43,6 +45,19 @@ export function choices() {
     },
   };
 }
+
+/** Have an action run, and its commands and replies logged; gives them as a text. */
+export async function runAndLog(body) {
+  const told = await ask("api/action", { ...body, run: true });
+  const shown = told.lines.map((line, at) => [`> ${cut(line)}`, ...told.replies[at]].join("\n")).join("\n");
+  logSection.hidden = false;
+  log.append(`${new Date().toLocaleTimeString("sv")}\n${shown}\n`);
+  while (log.childNodes.length > LOGGED) log.firstChild.remove();
+  log.scrollTop = log.scrollHeight;
+  return body.all ? { ...told, shown } : shown;
+}
+
+function cut(line) { return line.length > LINE ? `${line.slice(0, LINE)} …` : line; }
 
 function field(name, label, properties = {}, note = "") {
   const { options, ...rest } = properties;
@@ -119,6 +134,18 @@ const kinds = {
   },
 };
 
+/** Run an action on all entries that match, step by step; `progress` is told how many were met. */
+async function runAll(body, progress) {
+  let count = 0;
+  let told = { after: "" };
+  do {
+    told = await runAndLog({ ...body, all: { ...body.all, after: told.after } });
+    count += told.entries;
+    progress(count);
+  } while (told.after && dialog.open);
+  return `${told.shown}\n${count} entries in all${told.after ? ", then stopped" : ""}`;
+}
+
 /** Open the dialog of an action. asked: db, key and what else the view knows. */
 export function act(action, asked) {
   const kind = kinds[action];
@@ -136,7 +163,7 @@ export function act(action, asked) {
     try {
       const told = await ask("api/action", body());
       if (mine !== asking) return;
-      preview.textContent = told.lines.join("\n");
+      preview.textContent = told.lines.map(cut).join("\n") + (told.after ? "\n… and so on, to the last entry that matches" : "");
       problem.textContent = "";
       run.disabled = false;
     } catch (refusal) {
@@ -152,15 +179,11 @@ export function act(action, asked) {
     asking++;
     run.disabled = true;
     try {
-      const told = await ask("api/action", { ...body(), run: true });
-      const shown = told.lines.map((line, at) => [`> ${line}`, ...told.replies[at]].join("\n")).join("\n");
+      const shown = asked.all ? await runAll(body(), (count) => { title.textContent = `${count} entries so far`; }) : await runAndLog(body());
       for (const input of form.elements) input.disabled = true;
       title.textContent = "This was run";
       preview.textContent = shown;
       problem.textContent = "";
-      logSection.hidden = false;
-      log.append(`${new Date().toLocaleTimeString("sv")}\n${shown}\n`);
-      log.scrollTop = log.scrollHeight;
       run.hidden = true;
       cancel.textContent = "Close";
       cancel.disabled = false;
@@ -172,8 +195,8 @@ export function act(action, asked) {
   };
   const form = el("form", { onsubmit: go, oninput() { clearTimeout(timer); timer = setTimeout(look, PAUSE_MS); } },
     ...kind.fields(asked), title, preview, problem, el("div", { class: "buttons" }, cancel, run));
-  const count = asked.ids ? ` ${asked.ids.length} ${asked.ids.length === 1 ? "entry" : "entries"}` : "";
-  const owner = asked.consumer && !asked.ids ? ` ${text(asked.consumer)}` : "";
+  const count = asked.all ? " all that match" : asked.ids ? ` ${asked.ids.length} ${asked.ids.length === 1 ? "entry" : "entries"}` : "";
+  const owner = asked.consumer && !asked.ids && !asked.all ? ` ${text(asked.consumer)}` : "";
   dialog.replaceChildren(el("h2", { id: "dialog-title" }, kind.title + count + owner), el("p", { class: "hint" }, kind.about), form);
   dialog.showModal();
   look();

@@ -1,10 +1,12 @@
 // The page: the login, which view is open, and the connection that keeps it up to date.
 
 import { el, text } from "./elements.js";
-import { views } from "./views.js";
+import { otherViews } from "./other_views.js";
+import { views as streamViews } from "./views.js";
 
 const page = {
   main: document.getElementById("main"),
+  places: document.getElementById("places"),
   crumbs: document.getElementById("crumbs"),
   status: document.getElementById("status"),
   database: document.getElementById("database"),
@@ -13,6 +15,9 @@ const page = {
   logout: document.getElementById("logout"),
 };
 const AGAIN_MS = 2000;
+const views = { ...streamViews, ...otherViews };
+const PLACES = [["overview", "Streams"], ["keys", "Keys"], ["slow", "Slow log"], ["command", "Command line"]];
+const UNDER = { key: "keys", stream: "overview", group: "overview", entry: "overview" };
 const DATABASES = 16;
 
 let session = null;
@@ -86,6 +91,7 @@ function retry() {
 function askForPassword() {
   say("", "Not logged in");
   page.crumbs.replaceChildren();
+  page.places.replaceChildren();
   const problem = el("p", { class: "error", role: "alert" });
   const user = el("input", { id: "login-user", value: "default", autocomplete: "username", required: true });
   const password = el("input", { id: "login-password", type: "password", autocomplete: "current-password" });
@@ -132,13 +138,16 @@ function open() {
   showCrumbs(at);
   const shown = view(at);
   page.main.replaceChildren(...shown.elements);
-  listen(at, shown);
+  if (!shown.isStill) listen(at, shown);
 }
 
 function showCrumbs(at) {
   const db = at.db || 0;
-  const steps = [[link("overview", { db }), "Streams"]];
-  if (at.key) steps.push([link("stream", { db, key: at.key }), text(at.key)]);
+  const place = UNDER[at.view] || at.view;
+  page.places.replaceChildren(...PLACES.map(([name, words]) =>
+    el("a", { href: link(name, { db }), ...(name === place ? { "aria-current": "true" } : {}) }, words)));
+  const steps = [[link(place, { db }), PLACES.find(([name]) => name === place)[1]]];
+  if (at.key) steps.push([link(at.view === "key" ? "key" : "stream", { db, key: at.key }), text(at.key)]);
   if (at.group) steps.push([link("group", { db, key: at.key, group: at.group }), text(at.group)]);
   if (at.id) steps.push(["", text(at.id)]);
   const shown = steps.map(([address, name], number) => number === steps.length - 1
@@ -172,6 +181,9 @@ document.addEventListener("visibilitychange", () => {
 });
 window.addEventListener("hashchange", () => { open(); page.main.focus({ preventScroll: true }); scrollTo(0, 0); });
 for (let db = 0; db < DATABASES; db++) page.database.append(el("option", { value: String(db) }, String(db)));
-page.database.addEventListener("change", () => go(link("overview", { db: Number(page.database.value) })));
+page.database.addEventListener("change", () => {
+  const { view } = here();
+  go(link(UNDER[view] || view, { db: Number(page.database.value) }));
+});
 enter();
 

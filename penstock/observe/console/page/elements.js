@@ -145,6 +145,7 @@ export class Table {
     return el("tr", {}, ...this.columns.map((column) => {
       const kinds = [kindsOf(column), column.wide && "wide", column.kind].filter(Boolean).join(" ");
       const cell = column.header ? el("th", { scope: "row", class: kinds }) : el("td", { class: kinds });
+      cell.dataset.head = column.head;
       if (column.make) cell.append(column.make(row));
       return cell;
     }));

@@ -27,7 +27,7 @@ function rateOf(last, db, row, atMs) {
   return rate;
 }
 
-function view(elements, show) {
+export function view(elements, show) {
   const problem = el("p", { class: "error", role: "alert", hidden: true });
   return {
     elements: [problem, ...elements],
@@ -36,11 +36,11 @@ function view(elements, show) {
   };
 }
 
-function head(title, ...tools) {
+export function head(title, ...tools) {
   return el("div", { class: "head" }, el("h2", {}, title), el("span", { class: "grow" }), ...tools);
 }
 
-function button(words, onclick, properties = {}) {
+export function button(words, onclick, properties = {}) {
   return el("button", { type: "button", onclick, ...properties }, words);
 }
 
@@ -240,7 +240,11 @@ function group(at) {
     { head: "Deliveries", number: true, value: (row) => number(row.deliveries), warn: (row) => row.deliveries >= DELIVERIES_WARN },
   ], (row) => row.id, "Nothing is pending.");
   let rows = [];
-  const ask = (action) => () => act(action, { ...base, ids: chosen.ids(), policy: policyTold });
+  let last = "";
+  const every = el("input", { type: "checkbox", id: "every", onchange() { tools.forEach((one) => { one.disabled = !every.checked && !chosen.ids().length; }); } });
+  const everyLabel = el("label", { for: "every", hidden: true }, every, " All that match, also on other pages");
+  const condition = () => ({ consumer: at.consumer || "", idle_ms: String(at.idle_ms || 0), until: last });
+  const ask = (action) => () => act(action, { ...base, policy: policyTold, ...(every.checked ? { all: condition() } : { ids: chosen.ids() }) });
   const tools = [["Claim …", "claim"], ["Release (NACK) …", "release"], ["Acknowledge …", "acknowledge"], ["To dead letters …", "dead-letter"]]
     .map(([words, action]) => button(words, ask(action)));
   tools.forEach((one) => chosen.enables(one));
@@ -260,7 +264,7 @@ function group(at) {
     head("Policy of the group", button("Change …", () => act("policy", { ...base, policy: policyTold }))), policy,
     head("Consumers"), consumers.element,
     head(at.consumer ? `Pending entries of ${text(at.consumer)}` : "Pending entries", ...of, filter, first, more),
-    el("div", { class: "head", role: "group", "aria-label": "With the chosen entries" }, all, ...tools), pending.element,
+    el("div", { class: "head", role: "group", "aria-label": "With the chosen entries" }, all, everyLabel, ...tools), pending.element,
   ], (told) => {
     history(db, key, name, "lag").add(told.lag);
     history(db, key, name, "pending").add(told.pending);
@@ -281,7 +285,10 @@ function group(at) {
     rows = told.pending_rows;
     pending.show(rows);
     chosen.keep(rows.map((row) => row.id));
+    if (every.checked) tools.forEach((one) => { one.disabled = false; });
+    last = told.last_id;
     more.disabled = rows.length < told.page;
+    everyLabel.hidden = more.disabled && !at.after;
   });
 }
 
