@@ -1,4 +1,4 @@
-"""A master and two replicas, started from files, that real Sentinels watch: each can be killed, stopped and started."""
+"""A master and two replicas, started from files, that real Sentinels watch: each can be killed, stopped and cut off."""
 
 import os
 import re
@@ -8,6 +8,7 @@ from pathlib import Path
 
 import redis
 
+from tests.sentinels.parted_network import PartedNetwork, source_address
 from tests.support.deployments import MASTER, Process, RedisProcess, Sentinels, until
 from tests.support.reference_server import LOCALHOST, free_port
 from tests.support.server_process import ServerProcess
@@ -16,7 +17,7 @@ SERVERS = 3
 HOST = "localhost"
 PASSWORD = "secret"
 EXAMPLE = Path(__file__).parents[2] / "examples" / "high-availability" / "server.conf"
-RIGHTS = re.findall("^user sentinel .* -@all (.*)$", EXAMPLE.read_text(), re.MULTILINE)[0]
+CHANNEL, RIGHTS = re.findall("^user sentinel .* (&.*) -@all (.*)$", EXAMPLE.read_text(), re.MULTILINE)[0]
 FILE = """\
 port {port}
 bind 127.0.0.1
@@ -25,9 +26,10 @@ appendonly yes
 appendfsync everysec
 requirepass secret
 masterauth secret
-user sentinel on >watching resetchannels &__sentinel__:hello -@all {rights}
+user sentinel on >watching resetchannels {channel} -@all {rights}
 replica-announce-ip localhost
-replica-announce-port {port}
+replica-announce-port {announced}
+bind-source-addr {source}
 replica-priority {priority}
 repl-diskless-sync-delay 0
 min-replicas-max-lag 10
@@ -35,28 +37,45 @@ min-replicas-max-lag 10
 LOGIN = "sentinel auth-user main sentinel\nsentinel auth-pass main watching"
 
 
-def client_of(port: int) -> redis.Redis:
-    return redis.Redis(LOCALHOST, port, password=PASSWORD, socket_timeout=5, decode_responses=True)
+def client_of(port: int, timeout_s: float | None = 5.0) -> redis.Redis:
+    return redis.Redis(LOCALHOST, port, password=PASSWORD, socket_timeout=timeout_s, decode_responses=True)
 
 
 class Trio:
     """Server 0 is the master at first. Of the others the last has the lowest `replica-priority`: it is preferred."""
 
-    def __init__(self, stack: ExitStack, folder: Path, kind: str, sentinels: str = "redis", more: str = "") -> None:
+    def __init__(
+        self, stack: ExitStack, folder: Path, kind: str, sentinels: str = "redis", more: str = "", parts: bool = False
+    ) -> None:
+        """more: lines of the servers' files. parts: they reach each other by a `network` that can be parted."""
         self._kind = kind
         self.ports = [free_port() for _ in range(SERVERS)]
+        self.announced = self.ports
+        if parts:
+            self.network = PartedNetwork(stack, self.ports)
+            self.announced = self.network.ports
         self.files = [folder / f"{number}" / "server.conf" for number in range(SERVERS)]
         for number, file in enumerate(self.files):
             file.parent.mkdir()
-            told = {"port": self.ports[number], "folder": file.parent, "priority": 100 - 10 * number, "rights": RIGHTS}
-            role = f"replicaof {HOST} {self.ports[0]}\n" if number else ""
-            file.write_text(FILE.format(**told) + more + role)
+            role = f"replicaof {HOST} {self.announced[0]}\n" if number else ""
+            file.write_text(self._text_of(number, file.parent) + more + role)
         self.processes = [self._started(number) for number in range(SERVERS)]
         stack.callback(lambda: [process.kill() for process in self.processes])
         self.clients = [stack.enter_context(client_of(port)) for port in self.ports]
         until(lambda: self.follow(0), "the replicas have no link")
-        self.sentinels = Sentinels(stack, folder, self.ports[0], sentinels, HOST, LOGIN)
+        self.sentinels = Sentinels(stack, folder, self.announced[0], sentinels, HOST, LOGIN)
         until(self.is_settled, "the Sentinels do not meet")
+
+    def _text_of(self, number: int, folder: Path) -> str:
+        return FILE.format(
+            port=self.ports[number],
+            announced=self.announced[number],
+            source=source_address(number),
+            folder=folder,
+            priority=100 - 10 * number,
+            channel=CHANNEL,
+            rights=RIGHTS,
+        )
 
     def _started(self, number: int) -> Process:
         file = self.files[number]
@@ -70,7 +89,7 @@ class Trio:
     def master(self) -> int:
         """The server that the first Sentinel names."""
         _, port = self.sentinels.clients[0].execute_command("SENTINEL", "GET-MASTER-ADDR-BY-NAME", MASTER)
-        return self.ports.index(int(port))
+        return self.announced.index(int(port))
 
     def role(self, number: int) -> str:
         """`master` or `slave`; nothing if it does not answer."""
@@ -82,7 +101,7 @@ class Trio:
     def follow(self, master: int) -> bool:
         """Whether the others are replicas of a server, with a link."""
         links = [self.clients[number].info("replication") for number in range(SERVERS) if number != master]
-        expected = ("up", self.ports[master])
+        expected = ("up", self.announced[master])
         return all((link.get("master_link_status"), link.get("master_port")) == expected for link in links)
 
     def is_settled(self) -> bool:
