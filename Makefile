@@ -40,7 +40,7 @@ PYTEST_ARGS ?=
 F ?=
 NAMES ?=
 
-.PHONY: help install run test test-one test-all compiled core profile-core lint compare fuzz crowd record demo demo-policies demo-spark spark chaos bench wheel dist py-files clients docs docs-run clean
+.PHONY: help install run test test-one test-all compiled core profile-core lint compare fuzz crowd record demo demo-policies demo-spark spark chaos failovers bench wheel dist py-files clients docs docs-run clean
 
 help:
 	@echo "make run       serve on 127.0.0.1:$(PORT) with data in ./$(DATA)  (PORT=, DATA=, ARGS='--requirepass x', PLAIN=1, COMPILED=1)"
@@ -60,6 +60,7 @@ help:
 	@echo "make demo-policies  fifty tenants share workers; the flights with workers that leave recovery to the server"
 	@echo "make demo-spark  the same, shared by Spark and two workers      (FLIGHTS=33677)"
 	@echo "make chaos     copy a stream by Spark while drivers and executors are killed (ARGS='--seeds 4')"
+	@echo "make failovers  lose a master that Sentinels watch, under load, here and with Redis (ARGS='--times 50')"
 	@echo "make bench     measure beside Redis, Valkey and fakeredis        (ARGS='--parts loads --quick --dry')"
 	@echo "make clients   run queue frameworks and client libraries unmodified, write docs/clients.md  (NAMES='rq celery')"
 	@echo "make wheel     build a compiled wheel into dist/"
@@ -122,6 +123,9 @@ spark: $(VENV)/spark
 
 chaos: $(VENV)/tested $(VENV)/spark
 	$(BIN)/python -m tests.pipeline.chaos $(ARGS)
+
+failovers: $(VENV)/tested
+	$(BIN)/python -m tests.sentinels.chaos $(ARGS)
 
 bench: $(VENV)/bench $(CORE)/installed $(COMPILED)/installed
 	$(BIN)/python -m bench $(ARGS)
