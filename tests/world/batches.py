@@ -6,7 +6,6 @@ any two steps: the next one goes on by the checkpoint.
 """
 
 import asyncio
-import warnings
 from collections import Counter as Counts
 from collections.abc import Generator
 from contextlib import AbstractContextManager, closing
@@ -32,6 +31,7 @@ FEED: Final = b"feed"
 ROWS: Final = "_id string, n bigint"
 DRAIN_S: Final = 60.0
 IS_TOLD: Final = "(marker '"  # of an error that names the marker which has other rows
+DEADLY_PAGES: Final = (0, 0, 1, 5, 30)  # after which a task dies
 SHOWN: Final = 5
 
 
@@ -45,12 +45,12 @@ class RowFeeder(Actor):
     def __init__(self, world: "World", machine: Machine, number: int) -> None:
         super().__init__(world, machine, number)
         self.added: list[Write] = []
-        self.has_trimmed = False
+        self.trimmed_s: list[float] = []
         self._trims = self.chance.random() < 0.3
 
     async def step(self) -> None:
         if self._trims and self.chance.random() < 0.02:
-            self.has_trimmed = True
+            self.trimmed_s.append(self.world.loop.time())
             await self.client.ask(b"XTRIM", FEED, b"MAXLEN", b"%d" % self.chance.choice((0, 5, 50)))
         writes = [self.begin(b"%d" % self._next(at), []) for at in range(self.chance.choice((1, 3, 20)))]
         self.added += writes
@@ -70,7 +70,6 @@ class BatchQuery(Actor):
         self.sink = f"rows:{number}"
         self.told = 0
         self.warned: list[str] = []
-        self.is_calm = False
         self.problem = ""  # with which it ended the last time
         self._options = {
             "stream": FEED.decode(), "startingId": "earliest", "failOnDataLoss": "false", "retryTimeout": "3s",
@@ -79,20 +78,27 @@ class BatchQuery(Actor):
         if chance.random() < 0.5:
             self._options["maxEntriesPerTrigger"] = chance.choice(("5", "50"))
         if chance.random() < 0.3:
-            self._options |= {"group": "g", "groupMode": "shared", "consumer": f"spark{number}"}
+            # Queries that share a group share its entries: each has one of its own, and each row.
+            self._options |= {"group": f"g{number}", "groupMode": "shared", "consumer": f"spark{number}"}
+        self.began_s = float("inf")  # when its first batch was planned: what was trimmed before is not its loss
         self._query: Query | None = None
         self._committed = 0
 
     async def step(self) -> None:
         await self.attempt()
 
+    def read_freely(self) -> None:
+        """A new driver reads what is left, with pages and batches as large as they come."""
+        self._restart()
+        options = self._options if self._query is None else self._query.options
+        options["fetchSize"] = "1000"
+        options.pop("maxEntriesPerTrigger", None)
+
     async def attempt(self) -> bool:
         """One micro-batch, from where the checkpoint is; whether there is more to do."""
+        fiber = Fiber(self._trigger)
         try:
-            with warnings.catch_warnings(record=True) as caught:
-                warnings.simplefilter("always")
-                goes_on: bool = await Fiber(self._trigger).run()
-            self.warned += [text for one in caught if "these are not there" not in (text := str(one.message))]
+            goes_on: bool = await fiber.run()
         except (TaskDies, PipelineError) as problem:
             self.problem = f"{type(problem).__name__} {problem}"
             self.world.story.tell(self.name, f"ends at batch {self._committed}: {self.problem}")
@@ -100,11 +106,13 @@ class BatchQuery(Actor):
                 self.warned.append(str(problem))
             self._restart()
             return True
+        finally:
+            self.warned += [text for text in fiber.warned if "these are not there" not in text]
         return goes_on
 
     def _restart(self) -> None:
         """A new driver, with the same checkpoint."""
-        if self._query is not None:
+        if self._query is not None and self._query.reader is not None:
             self._note(self._query)
             self._query.stop()
             self._query.reader = None
@@ -121,6 +129,7 @@ class BatchQuery(Actor):
             query.start_driver()
         if self._committed == len(query.log) - 1 and query.plan() is None:
             return False
+        self.began_s = min(self.began_s, self.world.loop.time())
         self._maybe_die("after planning")
         number, sink = self._committed, {"stream": self.sink, "pipeline": "3", "retryTimeout": "3s"}
         found = read_sink(sink | {"failOnDataLoss": "false", "markerBatches": "4"}, False)
@@ -143,15 +152,19 @@ class BatchQuery(Actor):
 
     def _pages(self, task: Any) -> Generator[Any, None, None]:
         assert self._query is not None, "it has planned the task"
+        dies_at = self.chance.choice(DEADLY_PAGES) if self._fails(0.2) else -1
         with closing(self._query.reader.read(task)) as found:
-            for page in found:
+            for at, page in enumerate(found):
                 yield pa.record_batch({"n": page.column("n")})
-                if not self.is_calm and self.chance.random() < 0.03:
+                if at == dies_at:
                     raise TaskDies
 
     def _maybe_die(self, where: str) -> None:
-        if not self.is_calm and self.chance.random() < 0.05:
+        if self._fails(0.05):
             raise TaskDies(where)
+
+    def _fails(self, likelihood: float) -> bool:
+        return self.world.is_loaded and self.chance.random() < likelihood
 
 
 def within(world: "World") -> AbstractContextManager[None]:
@@ -162,7 +175,7 @@ def within(world: "World") -> AbstractContextManager[None]:
 async def judge(world: "World", client: Client) -> list[str]:
     objections: list[str] = []
     writes = {write.name: write for actor in world.actors if isinstance(actor, RowFeeder) for write in actor.added}
-    trims = any(isinstance(actor, RowFeeder) and actor.has_trimmed for actor in world.actors)
+    trims = [at_s for actor in world.actors if isinstance(actor, RowFeeder) for at_s in actor.trimmed_s]
     for actor in world.actors:
         if isinstance(actor, BatchQuery):
             objections += await _judge_of(world, client, actor, writes, trims)
@@ -170,14 +183,15 @@ async def judge(world: "World", client: Client) -> list[str]:
 
 
 async def _judge_of(
-    world: "World", client: Client, query: BatchQuery, writes: dict[bytes, Write], trims: bool
+    world: "World", client: Client, query: BatchQuery, writes: dict[bytes, Write], trims: list[float]
 ) -> list[str]:
     """Let the query read what is left, then compare its rows with what was added."""
-    query.is_calm = True
+    query.read_freely()
     until_s = world.loop.time() + DRAIN_S
     while await query.attempt():
         if world.loop.time() > until_s:
-            is_told = trims and IS_TOLD in query.problem  # a batch was to be run again, and its entries are trimmed
+            # A batch was to be run again, and its entries are trimmed.
+            is_told = bool(trims) and IS_TOLD in query.problem
             is_excused = is_told or world.keeping().may_forget
             return [] if is_excused else [f"{query.name} does not come to an end: {query.problem}"]
         await asyncio.sleep(0.1)
@@ -186,7 +200,10 @@ async def _judge_of(
         return []  # the server may have gone back behind what the checkpoint has
     objections = [f"row {name.decode()} is there {count} times" for name, count in rows.items() if count > 1]
     objections += [f"row {name.decode()} was refused, and is there" for name in rows if _is_refused(writes.get(name))]
-    missing = [name for name, write in writes.items() if write.outcome == OK and name not in rows]
+    ahead_s = query.began_s if trims and min(trims) < query.began_s else 0.0
+    missing = [
+        name for name, write in writes.items() if write.outcome == OK and write.sent_s >= ahead_s and name not in rows
+    ]
     if missing and not (trims and (len(missing) <= query.told or query.warned)):
         objections.append(f"{query.name}: {len(missing)} rows are missing ({missing[:3]}), told of {query.told}")
     if not trims and (query.told or query.warned):

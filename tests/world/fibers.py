@@ -9,6 +9,7 @@ import gc
 import socket
 import threading
 import time
+import warnings
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from typing import Any, Final
@@ -30,7 +31,10 @@ class Ended(BaseException):
 
 
 class Fiber:
-    """`run` gives what `work` returns or raises. In the thread, `wait_for` lets the world go on until a task ends."""
+    """`run` gives what `work` returns or raises. In the thread, `wait_for` lets the world go on until a task ends.
+
+    warned: the texts of Python's warnings in the thread.
+    """
 
     def __init__(self, work: Callable[[], Any]) -> None:
         self._work = work
@@ -39,6 +43,7 @@ class Fiber:
         self._answer: Any = None
         self._problem: BaseException | None = None
         self._is_over = False
+        self.warned: list[str] = []
 
     async def run(self) -> Any:
         thread = threading.Thread(target=self._be, daemon=True)
@@ -114,6 +119,11 @@ class Socket(ClientEnd):
             raise ConnectionResetError("the connection is lost")
         self.connected.requests.send(bytes(data))
 
+    def send(self, data: bytes) -> int:
+        """The network takes all of it."""
+        self.sendall(data)
+        return len(data)
+
     def recv(self, most: int) -> bytes:
         if not self._received and self.is_open:
             if self._timeout_s == 0.0:
@@ -174,16 +184,24 @@ def _fiber() -> Fiber | None:
     return getattr(HERE, "fiber", None)
 
 
+def _keep_warning(message: Warning | str, *place: object) -> None:
+    """Stands for `warnings.showwarning`, which is the process's: fibers take turns, and each has its own warnings."""
+    if (fiber := _fiber()) is not None:
+        fiber.warned.append(str(message))
+
+
 @contextmanager
 def connector_in(network: Network, machine: Machine) -> Iterator[None]:
     """The connector's clients reach this machine, and its clocks go by this world's time."""
     clock = _Time(network.loop)
-    with pytest.MonkeyPatch.context() as patch:
+    with warnings.catch_warnings(), pytest.MonkeyPatch.context() as patch:
+        warnings.simplefilter("always")
         patch.setattr(client, "socket", _Sockets(network, machine))
         patch.setattr(client, "time", clock)
         for module in CLOCKED:
             patch.setattr(module, "now_s", clock.monotonic)
             patch.setattr(module, "pause_s", clock.sleep, raising=False)
+        patch.setattr(warnings, "showwarning", _keep_warning)
         gc.disable()  # a client in a circle would close its socket at a moment of the collector's
         try:
             yield

@@ -9,7 +9,7 @@ from tests.support.seeds import seeds
 from tests.world import casts
 from tests.world.world import World
 
-FOUND = {2: "a committed batch that was run again was written again, when that was no longer looked for"}
+FOUND = {2: "a task that was run again gave way for ever, when it did not read what it had written before"}
 
 
 @pytest.mark.parametrize("seed", [*seeds(2, 100), *FOUND])
