@@ -12,6 +12,8 @@ import hiredis
 from penstock.commands.registry import new_engine
 from penstock.config import config_file
 from penstock.config.settings import Settings, nearest
+from penstock.engine.engine import Engine
+from penstock.engine.memory import process_memory, value_sizes
 from penstock.engine.replication import role
 from penstock.engine.waiting import clock_moving
 from penstock.errors import UsageError
@@ -44,6 +46,7 @@ if TYPE_CHECKING:
 DEFAULTS: Final = {"port": "0", "repl-diskless-sync-delay": "0"}  # a test does not wait for replicas that may come
 LINES_KEPT: Final = 1000
 EXCHANGES_KEPT: Final = 200
+EMPTY_BYTES: Final = 716_448  # what a server without keys uses (used_memory_startup of Redis 8.6.3)
 LOGIN_OPTIONS: Final = frozenset({"credential_provider", "password", "username"})  # redis-py's
 
 
@@ -102,6 +105,8 @@ class Server:
         server_log = Lines(self._settings, clock)
         server_log.lines = self.log
         self.engine = engine = new_engine(self._settings, clock, random.Random(os.urandom(32)))
+        engine.memory.reading = partial(_memory_in_use, engine)
+        engine.telemetry.identity.startup_bytes = EMPTY_BYTES
         disk = NoDisk() if self._in_memory else FailingDisk()
         with loop.lock:
             log_writer = AofWriter(self._settings, engine, server_log.notice, disk)
@@ -299,6 +304,11 @@ class Server:
         self._replication.close_soon()
         for connection in list(self._turn.connections.values()):
             connection.close()
+
+
+def _memory_in_use(engine: Engine) -> tuple[int, int]:
+    """Bytes that the server uses, by estimate, and the resident size of the process, most of which is the tests'."""
+    return EMPTY_BYTES + value_sizes.dataset_bytes(engine.keyspace), process_memory.resident_bytes()
 
 
 def flag(name: str, value: object) -> list[str]:

@@ -260,6 +260,20 @@ def test_a_full_memory_refuses_writes(server: penstock.Server, client: redis.Red
     assert client.set("k", "w") is True
 
 
+def test_the_memory_of_the_test_does_not_count_as_the_servers() -> None:
+    with penstock.Server(maxmemory="2mb") as server:  # no process of Python is so small
+        client = server.client()
+        client.mset({f"k{number}": b"x" * 100_000 for number in range(20)})
+        server.clock.advance(seconds=1)  # what is used is read ten times a second
+
+        with pytest.raises(redis.OutOfMemoryError):
+            client.set("k", "v")
+        client.flushall()
+        server.clock.advance(seconds=1)
+        assert client.set("k", "v") is True
+        assert client.info("memory")["used_memory"] < 1_000_000
+
+
 def test_a_policy_that_would_delete_every_key_is_not_filled() -> None:
     with penstock.Server(maxmemory_policy="allkeys-lru") as server:
         fault = server.faults.full_memory()
