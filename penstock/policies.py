@@ -38,9 +38,11 @@ class StreamOptions(TypedDict, total=False):
 
     maxlen: int | None
     maxage: Span | None
+    maxbytes: int | None
     keepref: bool
     delref: bool
     acked: bool
+    idlegroup: Span | None
     forward: Name | None
     at: Name | None
     after: Span | None

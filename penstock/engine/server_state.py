@@ -191,7 +191,7 @@ class ServerState:
             self.scripts.disconnected.append(session)
             return
         if session.blocked is not None:
-            self.blocking.forget(session.blocked)
+            self.blocking.leave(session.blocked, self.clock.now_us() // 1000)
             session.blocked = None
         if session.reads_as and not self.persistence.wanted_shutdown:
             self.policies.ended += [(session.id, place) for place in session.reads_as]

@@ -71,3 +71,14 @@ def test_many_groups_do_not_make_many_lines_without_end(dialogue: PolicyDialogue
     log.report_due(0)
 
     assert len(told) == 1000
+
+
+def test_groups_that_keep_no_entries_any_more_are_told(dialogue: PolicyDialogue, told: Told) -> None:
+    dialogue("XGROUP CREATE s h 0", "XGROUP CREATE s i 0", "PENSTOCK.POLICY s MAXLEN 0 ACKED IDLEGROUP 70000")
+    dialogue("PENSTOCK.CLOCK ADVANCE 10000", "XREADGROUP GROUP g a STREAMS s >", "PENSTOCK.CLOCK ADVANCE 60000")
+    dialogue("PENSTOCK.CLOCK ADVANCE 60000")
+
+    assert told[1:] == [
+        (3, "s: groups h, i were not read for 70000 ms, they keep no entries"),
+        (3, "s: group g was not read for 70000 ms, it keeps no entries"),
+    ]

@@ -30,6 +30,12 @@ SECOND = timedelta(seconds=1)
 CASES: list[tuple[Any, tuple[Any, ...], dict[str, Any], str]] = [
     (policies.set_stream, ("s",), {"maxlen": 0, "acked": True}, "POLICY s MAXLEN 0 ACKED"),
     (policies.set_stream, ("s",), {"maxage": SECOND, "keepref": True}, "POLICY s MAXAGE 1000 KEEPREF"),
+    (
+        policies.set_stream,
+        ("s",),
+        {"maxbytes": 9, "acked": True, "idlegroup": SECOND},
+        "POLICY s MAXBYTES 9 ACKED IDLEGROUP 1000",
+    ),
     (policies.set_stream, ("s",), {"maxlen": 9, "delref": True, "acked": False}, "POLICY s MAXLEN 9 DELREF"),
     (policies.set_stream, ("s",), {"maxlen": None}, "POLICY s MAXLEN NONE"),
     (

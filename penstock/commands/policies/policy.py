@@ -1,7 +1,7 @@
 """PENSTOCK.POLICY: sets what the server is to do with a stream's entries by itself.
 
 Tests: transcripts policies_leases, policies_retention, policies_dead_letters, policies_key, policies_limits,
-policies_expire, policies_choice, policies_every; law policies/test_recurring,
+policies_expire, policies_choice, policies_every, policies_bytes; law policies/test_recurring,
 policies/test_policy_laws, policies/test_access_laws; model policies/test_beside_naive_queue,
 policies/test_beside_naive_scheduler.
 """
@@ -15,10 +15,12 @@ from penstock.commands.policies.policy_arguments import (
     FORWARD_OPTIONS,
     GROUP_AT,
     GROUP_OPTIONS,
+    IDLE_GROUP,
     PAUSE,
     RATE,
     RETENTION_OPTIONS,
     STREAM_AT,
+    SWEPT_OPTIONS,
     TARGET,
     OptionReader,
     find_keys,
@@ -50,7 +52,8 @@ RATED: Final = b"RATED"  # the log's word: it stands alone, behind the group
 
 @command(
     "PENSTOCK.POLICY",
-    "key [GROUP group] [MAXLEN maxlen:integer] [MAXAGE milliseconds] condition:[KEEPREF|DELREF|ACKED] "
+    "key [GROUP group] [MAXLEN maxlen:integer] [MAXAGE milliseconds] [MAXBYTES bytes:integer] "
+    "condition:[KEEPREF|DELREF|ACKED] [IDLEGROUP milliseconds] "
     "[FORWARD forward-key:key] [AT field] [AFTER milliseconds] [EVERY field] [MISSED <ONCE|ALL|SKIP>] "
     "[ACKWAIT milliseconds] [BACKOFF (min:integer max:integer)] [JITTER percent:integer] "
     "[MAXDELIVER count] [DEADLETTER deadletter-key:key] [REAP milliseconds] [KEY field] "
@@ -96,6 +99,7 @@ def _reset_stream(ctx: Context, key: bytes, stream: Stream) -> None:
         stream.policies.floor = ids.ZERO
         policy_notes.stream_set(ctx, key, None)
         stream.policies.start_schedule()
+        stream.policies.forget_uses()
         settling.drop_unused(ctx, key, stream)
 
 
@@ -115,8 +119,10 @@ def _set_stream(ctx: Context, key: bytes, stream: Stream, args: list[bytes]) -> 
     policies.settings = settings
     if reader.named & RETENTION_OPTIONS or options is not args:
         policies.floor = floor
-        if retention.is_acked(policies):
-            policies.start_sweep()
+    if IDLE_GROUP in reader.named:
+        policies.forget_uses()
+    if reader.named & SWEPT_OPTIONS and retention.is_acked(policies):
+        policies.start_sweep()
     if reader.named & FORWARD_OPTIONS:
         policies.start_schedule()
         policies.copied_to = (ctx.now_ms, stream.last_id)

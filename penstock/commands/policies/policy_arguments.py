@@ -11,7 +11,9 @@ from penstock.storage.policies.group_policy import FOREVER, GroupSettings
 from penstock.storage.policies.stream_policies import NONE, StreamSettings
 from penstock.storage.streams.trim import ACKNOWLEDGED
 
-RETENTION_OPTIONS: Final = frozenset((b"MAXLEN", b"MAXAGE", *REFERENCE_WORDS))
+RETENTION_OPTIONS: Final = frozenset((b"MAXLEN", b"MAXAGE", b"MAXBYTES", *REFERENCE_WORDS))
+IDLE_GROUP: Final = b"IDLEGROUP"
+SWEPT_OPTIONS: Final = RETENTION_OPTIONS | {IDLE_GROUP}
 FORWARD: Final = b"FORWARD"
 EVERY: Final = b"EVERY"
 MISSED: Final = b"MISSED"
@@ -48,7 +50,7 @@ def is_unset(args: list[bytes], at: int) -> bool:
 
 
 STREAM_OPTIONS: Final = PolicyOptions(
-    {b"MAXLEN": 1, b"MAXAGE": 1, b"AT": 1, b"AFTER": 1, FORWARD: 1, EVERY: 1, MISSED: 1}
+    {b"MAXLEN": 1, b"MAXAGE": 1, b"MAXBYTES": 1, IDLE_GROUP: 1, b"AT": 1, b"AFTER": 1, FORWARD: 1, EVERY: 1, MISSED: 1}
     | dict.fromkeys(REFERENCE_WORDS, 0)
 )
 GROUP_OPTIONS: Final = PolicyOptions({
@@ -187,6 +189,10 @@ def read_stream_options(settings: StreamSettings, reader: OptionReader) -> None:
             settings.max_length = reader.number(0)
         elif option == b"MAXAGE":
             settings.max_age_ms = reader.number(1)
+        elif option == b"MAXBYTES":
+            settings.max_bytes = reader.number(1)
+        elif option == IDLE_GROUP:
+            settings.idle_group_ms = reader.number(1)
         elif option == FORWARD:
             settings.forward = reader.name()
         elif option == b"AT":
@@ -209,6 +215,8 @@ def refuse_stream_settings(settings: StreamSettings) -> None:
         raise ReplyError(b"ERR MAXLEN 0 needs ACKED")
     if settings.forward is None and (settings.at_field is not None or settings.after_ms != NONE):
         raise ReplyError(b"ERR AT and AFTER need FORWARD")
+    if settings.idle_group_ms != NONE and settings.references != ACKNOWLEDGED:
+        raise ReplyError(b"ERR IDLEGROUP needs ACKED")
     if settings.every_field is not None and settings.forward is None:
         raise ReplyError(b"ERR EVERY needs FORWARD")
     if settings.missed is not None and settings.every_field is None:

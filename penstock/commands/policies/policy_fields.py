@@ -21,6 +21,7 @@ def of_stream(ctx: Context, stream: Stream) -> list[tuple[bytes, bytes]]:
     if policies is None or not policies.settings.is_set or not ctx.policies.kept:
         return []
     settings = policies.settings
+    retention.count_bytes(stream, policies)
     next_ms = min(retention.next_ms(stream, policies), forwarding.next_ms(stream, policies))
     shown = [
         (b"maxlen", _number(ctx, settings.max_length)),
@@ -35,10 +36,15 @@ def of_stream(ctx: Context, stream: Stream) -> list[tuple[bytes, bytes]]:
         (b"forwarded", reply.integer(policies.forwarded)),
         (b"blocked", _text(ctx, policies.blocked or None)),
     ]
-    if settings.every_field is not None:
+    if settings.shows_more:
+        recurs, count = settings.every_field is not None, policies.byte_count
         shown += [
+            (b"maxbytes", _number(ctx, settings.max_bytes)),
+            (b"bytes", reply.integer(0 if count is None else count.total)),
+            (b"idlegroup", _number(ctx, settings.idle_group_ms)),
+            (b"idle-groups", reply.integer(len(policies.idle))),
             (b"every", _text(ctx, settings.every_field)),
-            (b"missed", reply.bulk((settings.missed or forwarding.ONCE).lower())),
+            (b"missed", _text(ctx, (settings.missed or forwarding.ONCE).lower() if recurs else None)),
             (b"copied", reply.integer(policies.copied)),
         ]
     return [(NAME, reply.fields(shown, ctx.resp3))]

@@ -116,7 +116,10 @@ def of_keyspace(keyspace: Keyspace, now_ms: int) -> bytes:
 def stream_words(settings: StreamSettings, policies: StreamPolicies) -> list[bytes]:
     """The options that say what is set for a stream; FLOOR is understood by the log's replay only."""
     words: list[bytes] = []
-    for name, number in ((b"MAXLEN", settings.max_length), (b"MAXAGE", settings.max_age_ms)):
+    for name, number in (
+        (b"MAXLEN", settings.max_length), (b"MAXAGE", settings.max_age_ms),
+        (b"MAXBYTES", settings.max_bytes), (b"IDLEGROUP", settings.idle_group_ms),
+    ):  # fmt: skip
         if number != NONE:
             words += (name, b"%d" % number)
     if settings.references == ACKNOWLEDGED:

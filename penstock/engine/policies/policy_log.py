@@ -19,6 +19,7 @@ RELEASED: Final = 4
 EXPIRED: Final = 5
 MISSED: Final = 6
 NO_SERIES: Final = 7
+IDLE: Final = 8
 
 
 class Note:
@@ -74,7 +75,8 @@ class PolicyLog:
                 del self._notes[(subject, kind)]
             elif self.report is not None:
                 self.report(
-                    WARNING if kind in (STUCK, RELEASED, EXPIRED, NO_SERIES) else NOTICE, _line(subject, kind, note)
+                    WARNING if kind in (STUCK, RELEASED, EXPIRED, NO_SERIES, IDLE) else NOTICE,
+                    _line(subject, kind, note),
                 )
                 note.count, note.names, note.reported_ms = 0, [], now_ms
                 self.due_ms = min(self.due_ms, now_ms + EVERY_MS)
@@ -95,6 +97,9 @@ def _line(subject: str, kind: int, note: Note) -> str:
     names = ", ".join(note.names) + (", ..." if note.count > len(note.names) else "")
     if kind == MISSED:
         return f"{subject}: times of {'1 entry' if note.count == 1 else f'{note.count} entries'} were missed: {names}"
+    if kind == IDLE:
+        groups, keep = (f"group {names} was", "it keeps") if note.count == 1 else (f"groups {names} were", "they keep")
+        return f"{subject}: {groups} not read for {note.words} ms, {keep} no entries"
     if kind == NO_SERIES:
         entries = "1 entry has" if note.count == 1 else f"{note.count} entries have"
         return f"{subject}: {entries} no valid {note.words}: {names}"

@@ -2,7 +2,18 @@
 
 from penstock.engine.context import Context
 from penstock.engine.policies import policy_lines
-from penstock.engine.policies.policy_log import EXPIRED, MISSED, MOVED, NO_SERIES, REAPED, RELEASED, SET, STUCK, shown
+from penstock.engine.policies.policy_log import (
+    EXPIRED,
+    IDLE,
+    MISSED,
+    MOVED,
+    NO_SERIES,
+    REAPED,
+    RELEASED,
+    SET,
+    STUCK,
+    shown,
+)
 from penstock.engine.server_state import ServerState
 from penstock.storage.policies.group_policy import FOREVER, GroupSettings
 from penstock.storage.policies.stream_policies import NONE, StreamPolicies
@@ -60,6 +71,12 @@ def missed(ctx: Context, key: bytes, entry_id: StreamId) -> None:
 def no_series(ctx: Context, key: bytes, field: bytes, entry_id: StreamId) -> None:
     """What EVERY's field says of an entry is no series of times, or one without any to come."""
     ctx.policies.log.note(_subject(ctx, key, None), NO_SERIES, 1, shown(field), [shown(ids.text(entry_id))])
+
+
+def idle(ctx: Context, key: bytes, groups: list[bytes], idle_ms: int) -> None:
+    """Groups became idle."""
+    if groups:
+        ctx.policies.log.note(_subject(ctx, key, None), IDLE, len(groups), str(idle_ms), list(map(shown, groups)))
 
 
 def reaped(ctx: Context, key: bytes, group: bytes, consumer: bytes, reap_ms: int) -> None:

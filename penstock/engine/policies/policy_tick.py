@@ -67,6 +67,7 @@ def _wake_up(server: ServerState, now_ms: int) -> None:
             policies = stream.policies if isinstance(stream, Stream) else None
             if policies is not None:
                 policies.start_sweep()
+                policies.forget_uses()
                 policies.due_ms = AT_ONCE
                 target = db.values.get(policies.settings.forward or b"")
                 if policies.settings.every_field is not None and isinstance(target, Stream):

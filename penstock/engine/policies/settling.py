@@ -51,6 +51,8 @@ def settle(ctx: Context, key: bytes, stream: Stream, most_trimmed: int = retenti
     policies = stream.policies
     if policies is None or not leases.are_kept(ctx):
         return
+    if policies.settings.idle_group_ms != NONE and len(policies.used_ms) != len(stream.groups):
+        retention.look_at_groups(ctx, key, stream, policies)
     retention.run(ctx, key, stream, policies, most_trimmed)
     has_moved = False
     for group in stream.groups.values():
@@ -80,12 +82,14 @@ def note_due(ctx: Context, key: bytes, stream: Stream) -> None:
     policies = stream.policies
     if policies is not None:
         own_ms = min(retention.next_ms(stream, policies), forwarding.next_ms(stream, policies))
-        policies.due_ms = min(own_ms, policies.groups_due_ms)
+        policies.due_ms = min(own_ms, policies.groups_due_ms, policies.idle_due_ms)
         ctx.db.note_policies(key, stream)
 
 
 def look_at(ctx: Context, key: bytes, stream: Stream, budget: TickBudget) -> None:
     """A tick: do what is due in a stream and its groups; each is a unit of its own."""
+    if stream.policies is not None and stream.policies.idle_due_ms <= ctx.now_ms:
+        retention.look_at_groups(ctx, key, stream, stream.policies)
     settle(ctx, key, stream, retention.SHORT_SLICE)
     ctx.effects.end_unit()
     policies = stream.policies
@@ -138,6 +142,14 @@ def wake(ctx: Context, key: bytes, stream: Stream, when_ms: int) -> None:
         policies.groups_due_ms = when_ms
         policies.due_ms = min(policies.due_ms, when_ms)
         ctx.db.note_policies(key, stream)
+
+
+def used(ctx: Context, key: bytes, stream: Stream, group: Group) -> None:
+    """A request reads or claims for a group: with IDLEGROUP it is not idle now, and what it needs stays. O(1)."""
+    policies = stream.policies
+    if policies is not None and policies.note_use(group.name, ctx.now_ms):
+        policies.start_sweep()
+        note_due(ctx, key, stream)
 
 
 def delivered(ctx: Context, key: bytes, stream: Stream, group: Group, delivered_ms: int) -> None:
@@ -258,6 +270,8 @@ def group_created(ctx: Context, key: bytes, stream: Stream, group: Group) -> Non
     """The first group passes over what it does not read: that stays."""
     if len(stream.groups) == 1:
         group_moved(ctx, key, stream, group, ids.ZERO)
+    elif stream.policies is not None and stream.policies.settings.idle_group_ms != NONE:
+        settle(ctx, key, stream)
 
 
 def group_moved(ctx: Context, key: bytes, stream: Stream, group: Group, former_id: StreamId) -> None:
@@ -267,7 +281,7 @@ def group_moved(ctx: Context, key: bytes, stream: Stream, group: Group, former_i
         return
     position = group.last_id
     may_skip = retention.is_acked(policies) and position > max(former_id, policies.floor)
-    if may_skip and retention.passes_over(stream, former_id, position):
+    if may_skip and retention.passes_over(stream, policies, former_id, position):
         policies.floor = position
         policy_lines.log_floor(ctx, key, position)
     settle(ctx, key, stream)

@@ -91,6 +91,15 @@ class Blocking:
         if blocked.deadline_ms:
             self._deadlines = _pushed(self._deadlines, blocked.deadline_ms, blocked, len(self.blocked))
 
+    def leave(self, blocked: BlockedRequest, now_ms: int) -> None:
+        """A request waits no more, and was not served: its group was read until now, for IDLEGROUP."""
+        if blocked.group is not None:
+            for key in blocked.keys:
+                value = self._keyspace.databases[blocked.db_index].values.get(key)
+                if isinstance(value, Stream) and value.policies is not None:
+                    value.policies.note_use(blocked.group, now_ms)
+        self.forget(blocked)
+
     def forget(self, blocked: BlockedRequest) -> None:
         """A request waits no more: served, timed out, or its client is gone."""
         if blocked not in self.blocked:
@@ -249,6 +258,13 @@ class Blocking:
             return set()
         readers = [*queue.plain.get(group, ()), *(blocked for blocked in queue.special if blocked.group == group)]
         return {blocked.consumer for blocked in readers}
+
+    def has_reader(self, db_index: int, key: bytes, group: bytes) -> bool:
+        """Whether a blocked reader of a group waits at a key. O(1), but for the readers that are not plain."""
+        queue = self.by_key.get((db_index, key))
+        if queue is None:
+            return False
+        return group in queue.plain or any(blocked.group == group for blocked in queue.special)
 
     def consumer_deleted(self, db_index: int, key: bytes, group: bytes, name: bytes) -> None:
         """A consumer was deleted; if it has a reader here, the next event at the key makes it anew."""

@@ -46,7 +46,7 @@ class Waiting:
         """
         session, clients = blocked.session, self._clients
         session.handled += 1
-        self._blocking.forget(blocked)
+        self._blocking.leave(blocked, self._clock.now_us() // 1000)
         session.blocked = None
         if session.state & CACHING_CHOSEN and session.queue is None:
             session.choose_caching(False)

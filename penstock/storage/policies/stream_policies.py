@@ -5,6 +5,7 @@ from typing import Final
 from sortedcontainers import SortedList
 
 from penstock.storage.deadlines import NEVER
+from penstock.storage.policies.byte_count import ByteCount
 from penstock.storage.streams.ids import ZERO, StreamId
 
 NONE: Final = -1  # in place of a number: not set
@@ -16,17 +17,31 @@ SWEPT: Final = -1  # in place of an id: every entry was looked at
 class StreamSettings:
     """What PENSTOCK.POLICY sets for a stream. Numbers are NONE if they are not set; times are in ms.
 
-    references: KEEPREF, DELREF or ACKED, as Stream.trim knows them. forward: the stream to which entries move;
+    max_bytes: of names and values. references: KEEPREF, DELREF or ACKED, as Stream.trim knows them. idle_group_ms: with
+    ACKED, a group that was not read for so long does not keep entries. forward: the stream to which entries move;
     at_field, after_ms: when. every_field: entries that have it are copied at its times, and stay. missed: which of
     several times that are due together: ONCE, ALL or SKIP; None if it is not set, which is ONCE.
     """
 
-    __slots__ = ("after_ms", "at_field", "every_field", "forward", "max_age_ms", "max_length", "missed", "references")
+    __slots__ = (
+        "after_ms",
+        "at_field",
+        "every_field",
+        "forward",
+        "idle_group_ms",
+        "max_age_ms",
+        "max_bytes",
+        "max_length",
+        "missed",
+        "references",
+    )
 
     def __init__(self) -> None:
         self.max_length = NONE
         self.max_age_ms = NONE
+        self.max_bytes = NONE
         self.references = KEEP_REFERENCES
+        self.idle_group_ms = NONE
         self.forward: bytes | None = None
         self.at_field: bytes | None = None
         self.after_ms = NONE
@@ -36,6 +51,7 @@ class StreamSettings:
     def copy(self) -> "StreamSettings":
         twin = StreamSettings()
         twin.max_length, twin.max_age_ms, twin.references = self.max_length, self.max_age_ms, self.references
+        twin.max_bytes, twin.idle_group_ms = self.max_bytes, self.idle_group_ms
         twin.forward, twin.at_field, twin.after_ms = self.forward, self.at_field, self.after_ms
         twin.every_field, twin.missed = self.every_field, self.missed
         return twin
@@ -43,7 +59,12 @@ class StreamSettings:
     @property
     def trims(self) -> bool:
         """Whether entries may go."""
-        return self.max_length != NONE or self.max_age_ms != NONE
+        return max(self.max_length, self.max_age_ms, self.max_bytes) != NONE
+
+    @property
+    def shows_more(self) -> bool:
+        """Whether something is set of which XINFO has fields only then. The bytes are counted as long."""
+        return self.every_field is not None or max(self.max_bytes, self.idle_group_ms) != NONE
 
     @property
     def is_set(self) -> bool:
@@ -63,10 +84,14 @@ class StreamPolicies:
     copied_to: time and id of the last copy; what is behind that pair, in this order, is still to come. catching_up:
     entries of which several times that were due together are being copied (MISSED ALL).
     trimmed, forwarded, copied: entries that policies removed, moved and copied, since the start.
+    byte_count: while `shows_more`; None until it is first needed. used_ms: with IDLEGROUP, when each group was read
+    last; empty until that is first looked at. idle: the names of those that are idle. idle_due_ms: when the next one
+    may be.
     """
 
     __slots__ = (
         "blocked",
+        "byte_count",
         "catching_up",
         "copied",
         "copied_to",
@@ -75,12 +100,15 @@ class StreamPolicies:
         "floor",
         "forwarded",
         "groups_due_ms",
+        "idle",
+        "idle_due_ms",
         "retry_ms",
         "scheduled",
         "scheduled_to",
         "settings",
         "sweep_from",
         "trimmed",
+        "used_ms",
     )
 
     def __init__(self) -> None:
@@ -99,6 +127,10 @@ class StreamPolicies:
         self.trimmed = 0
         self.forwarded = 0
         self.copied = 0
+        self.byte_count: ByteCount | None = None
+        self.used_ms: dict[bytes, int] = {}
+        self.idle: set[bytes] = set()
+        self.idle_due_ms = NEVER
 
     def start_schedule(self) -> None:
         """Have the moments of all entries read again."""
@@ -109,6 +141,24 @@ class StreamPolicies:
     def go_back_to(self, last_id: StreamId) -> None:
         """XSETID has set the stream's last id back: ids above it, which were looked at, may be those of new entries."""
         self.scheduled_to = min(self.scheduled_to, last_id)
+        if self.byte_count is not None:
+            self.byte_count.counted_to = min(self.byte_count.counted_to, last_id)
+
+    def note_use(self, group: bytes, now_ms: int) -> bool:
+        """A group was read, for IDLEGROUP; whether it was idle. O(1)."""
+        if group in self.used_ms:
+            self.used_ms[group] = now_ms
+        if group not in self.idle:
+            return False
+        self.idle.discard(group)
+        self.idle_due_ms = min(self.idle_due_ms, now_ms + self.settings.idle_group_ms)
+        return True
+
+    def forget_uses(self) -> None:
+        """All groups count as just read."""
+        self.used_ms = {}
+        self.idle = set()
+        self.idle_due_ms = NEVER
 
     def start_sweep(self) -> None:
         """Have every entry looked at again, by this command or by ticks."""
@@ -121,6 +171,8 @@ class StreamPolicies:
         twin.settings = self.settings.copy()
         twin.floor = self.floor
         twin.copied_to = self.copied_to
+        twin.byte_count = None if self.byte_count is None else self.byte_count.copy()
+        twin.used_ms, twin.idle, twin.idle_due_ms = dict(self.used_ms), set(self.idle), self.idle_due_ms
         twin.start_sweep()
         twin.due_ms = twin.groups_due_ms = AT_ONCE
         return twin

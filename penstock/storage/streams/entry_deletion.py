@@ -40,6 +40,7 @@ def delete_all(stream: Stream, wanted: IdColumns) -> int:
 def _delete_run(stream: Stream, segment: Segment, start: int, stop: int) -> None:
     """Delete the slots [start, stop), which must all be live."""
     last_id = segment.id_at(stop - 1)
+    stream.forget_bytes([(segment, start, stop)])
     _remove_run_from_nodes(stream, segment, start, stop)
     segment.delete_run(start, stop)
     stream.length -= stop - start

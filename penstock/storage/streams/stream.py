@@ -279,12 +279,19 @@ class Stream:
 
     def _delete_slot(self, index: int, slot: int) -> None:
         segment = self.segments[index]
+        self.forget_bytes([(segment, slot, slot + 1)])
         segment.delete(slot)
         self.length -= 1
         if not segment.live:
             segment.drop()
             del self.segments[index]
             del self.firsts[index]
+
+    def forget_bytes(self, runs: list[SegmentRun]) -> None:
+        """Entries are about to be removed: MAXBYTES counts them no more."""
+        if self.policies is not None and self.policies.byte_count is not None:
+            for segment, start, stop in runs:
+                self.policies.byte_count.forget(segment, start, stop)
 
     def _remove_from_node(self, entry_id: StreamId) -> None:
         """Subtract an entry, which is about to be deleted, from its node; a node without live entries is deleted."""
@@ -371,6 +378,8 @@ class Stream:
 
     def _drop_head(self, count: int) -> int:
         """Remove the `count` oldest live entries."""
+        if self.policies is not None and self.policies.byte_count is not None:
+            self.forget_bytes(self.runs(ZERO, MAX, count))
         left = count
         whole = 0
         while whole < len(self.segments) and self.segments[whole].live <= left:
@@ -571,6 +580,8 @@ class Stream:
         assert live == sorted(live)
         assert len(live) == self.length == sum(node.live for node in self.nodes)
         assert not live or live[-1] <= self.last_id
+        if self.policies is not None and self.policies.byte_count is not None:
+            self.policies.byte_count.check(self.runs(ZERO, MAX, self.length))
         for group in self.groups.values():
             group.check()
             for block in group.pel.by_id.all_blocks.blocks:

@@ -10,7 +10,6 @@ from penstock.engine.policies import keys, leases, retention, settling
 from penstock.engine.table.command_table import batched
 from penstock.protocol import reply
 from penstock.protocol.request_batch import COLUMNS, RequestBatch
-from penstock.storage.policies.stream_policies import SWEPT
 from penstock.storage.streams import ids
 from penstock.storage.streams.ids import IdColumns
 from penstock.storage.streams.pending.group import Group
@@ -20,8 +19,7 @@ from penstock.storage.streams.stream import Stream
 def _go_together(ctx: Context, key: bytes, stream: Stream, group: Group, wanted: IdColumns) -> bool:
     """Whether policies make of the acknowledgements what they make of them one by one.
 
-    With KEY or INFLIGHT, a blocked reader gets what is ready after each of them. With MAXLEN n ACKED, those go that
-    were acknowledged first, and of several the lowest: these are the same ones if the ids ascend.
+    With KEY or INFLIGHT, a blocked reader gets what is ready after each of them.
     """
     policies = stream.policies
     if policies is None:
@@ -29,10 +27,7 @@ def _go_together(ctx: Context, key: bytes, stream: Stream, group: Group, wanted:
     policy = group.policy
     if policy is not None and (policy.keys or policy.choice or policy.is_short) and ctx.is_awaited(key):
         return False
-    limit = policies.settings.max_length
-    if limit <= 0 or stream.length <= limit or not retention.is_acked(policies):
-        return True
-    return policies.sweep_from == SWEPT and not policies.done and wanted.ascends()
+    return retention.go_together(stream, policies, wanted)
 
 
 @batched("XACK", COLUMNS)

@@ -149,6 +149,7 @@ def xclaim(ctx: Context, args: list[bytes]) -> bytes:
         group.last_id = options.last_id
         ctx.count_group_changes(key, 1)
     consumer = _consumer(ctx, key, group, args[3])
+    settling.used(ctx, key, stream, group)
     attempts = attempts_of(ctx, key, stream, group)
     if attempts is not None:
         attempts.counts_attempts = options.retry_count < 0
@@ -290,6 +291,7 @@ def xautoclaim(ctx: Context, args: list[bytes]) -> bytes:
     if value is None or group is None:
         raise refusals.no_group(key, args[2])
     consumer = _consumer(ctx, key, group, args[3])
+    settling.used(ctx, key, value, group)
     claimed: list[PendingRun] = []
     deleted_pending: list[bytes] = []
     cursor = ids.ZERO

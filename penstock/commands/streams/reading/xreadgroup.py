@@ -15,7 +15,7 @@ from penstock.commands.streams.reading.xread import Budget, streams_reply
 from penstock.engine.aof import group_effects
 from penstock.engine.consumers import new_consumer
 from penstock.engine.context import BLOCKED, Context
-from penstock.engine.policies import giving_back, leases, limits
+from penstock.engine.policies import giving_back, leases, limits, settling
 from penstock.engine.policies.attempts import attempts_of
 from penstock.engine.table.command_table import command
 from penstock.engine.waiting.blocked_request import BlockedRequest
@@ -70,6 +70,7 @@ def xreadgroup(ctx: Context, args: list[bytes]) -> bytes:
             continue
         ctx.read(target.key)  # Redis looks the key up twice and counts both as hits or misses
         consumer = _consumer(ctx, target, options.consumer)
+        settling.used(ctx, target.key, target.stream, target.group)
         policy = target.group.policy
         if policy is not None and policy.settings.gives_back:
             giving_back.note_reader(ctx, target.key, target.group.name, policy, consumer.name)
@@ -98,6 +99,8 @@ def _read_plainly(ctx: Context, args: list[bytes], options: ReadArguments) -> by
         return b""
     ctx.statistics.hits += 2  # Redis looks the key up twice and counts both
     consumer.seen_ms = ctx.now_ms
+    if target.stream.policies is not None:
+        settling.used(ctx, target.key, target.stream, target.group)
     runs = target.stream.unread(target.group, options.count)
     if runs:
         return streams_reply([(target.key, handed_out(ctx, target, consumer, runs, options.no_ack))], ctx.resp3)

@@ -16,7 +16,7 @@ from penstock.commands.streams.reading.xrange import entries_of
 from penstock.commands.streams.reading.xread import Budget, streams_reply
 from penstock.commands.streams.reading.xreadgroup import known_target
 from penstock.engine.context import Context
-from penstock.engine.policies import giving_back, keys, leases
+from penstock.engine.policies import giving_back, keys, leases, settling
 from penstock.engine.table.command_table import batched
 from penstock.errors import ReplyError
 from penstock.protocol.request_batch import COLUMNS, RequestBatch
@@ -60,6 +60,7 @@ def read_batch(ctx: Context, batch: RequestBatch, replies: list[bytes]) -> int:
     if entries:
         ctx.statistics.hits += 2 * len(entries)
         consumer.seen_ms = ctx.now_ms
+        settling.used(ctx, target.key, target.stream, target.group)
         replies.extend([streams_reply([(target.key, share)], ctx.resp3) for share in entries])
     return len(entries)
 
