@@ -6,6 +6,7 @@ import random
 import pytest
 
 from penstock.clock import ManualClock, MovableClock
+from penstock.engine.aof.rewrite import base_lines
 from penstock.storage.deadlines import NEVER
 from penstock.storage.policies import recurrence
 from tests.policies.conftest import PolicyDialogue, made
@@ -53,10 +54,12 @@ def dues(dialogue: PolicyDialogue) -> list[tuple[int, str]]:
     return [((int(copy[4]) - NOW_MS) // MINUTE, copy[2].decode()) for copy in copies]
 
 
-def restarted(dialogue: PolicyDialogue, now_ms: int) -> PolicyDialogue:
-    """A client of an engine that loaded the log at another time, and has done what was due."""
+def restarted(dialogue: PolicyDialogue, now_ms: int, from_base: bool = False) -> PolicyDialogue:
+    """A client of an engine that loaded the log, or a new base file, at another time, and has done what was due."""
     log = UnitLog()
-    log.units = list(dialogue._log.units)
+    former, former_ms = dialogue.engine, dialogue.engine.clock.now_us() // 1000
+    lines = base_lines(former.keyspace, former.settings, former_ms) if from_base else dialogue._log.units
+    log.units = list(lines)
     clock = MovableClock(ManualClock(now_ms))
     clock.stop_at(now_ms)
     engine = loaded_engine(log.units, clock=clock)
@@ -115,6 +118,39 @@ def test_what_was_missed_by_a_restart_is_made_up_for_as_missed_says(
 
     assert [due for due, _ in dues(again)] == expected
     assert [due for due, _ in dues(restarted(again, NOW_MS + 7 * MINUTE + 20_000))] == expected
+
+
+@pytest.mark.parametrize("from_base", [False, True], ids=["log", "base"])
+def test_a_restart_keeps_the_schedules_and_the_span_of_rate(dialogue: PolicyDialogue, from_base: bool) -> None:
+    """Of one stream, whose entries recur and are read by a group (dialogue 10 of the specification)."""
+    read = "XREADGROUP GROUP ops o1 COUNT 1 STREAMS cron >"
+    dialogue("XADD cron * job ping every 60000", "PENSTOCK.POLICY cron FORWARD jobs EVERY every")
+    dialogue("XGROUP CREATE cron ops 0", "PENSTOCK.POLICY cron GROUP ops RATE 1 3600000")
+    assert dialogue(read)[0][1][0][0].decode() == f"{NOW_MS}-0"
+    assert dialogue("PENSTOCK.CLOCK ADVANCE 60000", "XLEN jobs") == 1
+
+    dialogue = restarted(dialogue, NOW_MS + 500_000, from_base)
+    assert dialogue("XRANGE jobs 1795300060001 +") == [copy_of_ping(b"1795300500000-0", b"1795300480000")]
+    assert dialogue("PENSTOCK.POLICY cron MISSED ALL", "PENSTOCK.CLOCK ADVANCE 1", "XLEN jobs") == 2
+    dialogue = restarted(dialogue, NOW_MS + 630_000, from_base)
+    assert dialogue("XLEN jobs") == 4
+    assert dialogue("XRANGE jobs 1795300600001 +") == [
+        copy_of_ping(b"1795300630000-0", b"1795300540000"),
+        copy_of_ping(b"1795300630000-1", b"1795300600000"),
+    ]
+
+    assert dialogue("XADD cron * job once").decode() == "1795300630000-0"
+    assert dialogue(read) is None
+    field = dialogue("XINFO GROUPS cron")[0][13]
+    assert dict(zip(field[::2], field[1::2], strict=True))[b"rated"] == 1
+    assert dialogue("PENSTOCK.CLOCK ADVANCE 2969999", read) is None
+    assert dialogue("PENSTOCK.POLICY cron FORWARD NONE EVERY NONE MISSED NONE", "XADD cron * job twice") is not None
+    assert dialogue("PENSTOCK.CLOCK ADVANCE 1", read)[0][1][0][1] == [b"job", b"twice"]
+
+
+def copy_of_ping(copy_id: bytes, due: bytes) -> list[object]:
+    fields = [b"job", b"ping", b"every", b"60000", b"_stream", b"cron", b"_id", b"%d-0" % NOW_MS, b"_due", due]
+    return [copy_id, fields]
 
 
 def test_skip_makes_up_for_nothing_that_is_more_than_a_minute_late(dialogue: PolicyDialogue) -> None:
