@@ -37,6 +37,12 @@ class SystemClock:
         time.sleep(seconds)
 
 
+class PatchedClock(SystemClock):
+    """The machine's clock as `time.time` tells it, which freezegun, time_machine and mocks replace."""
+
+    now_us = staticmethod(lambda: int(time.time() * 1_000_000))
+
+
 class ManualClock:
     """A clock that stands still until a test sets or advances it."""
 

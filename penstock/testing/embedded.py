@@ -4,11 +4,12 @@ import os
 import random
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
 from urllib.parse import quote
 
 import hiredis
 
+from penstock.clock import SystemClock
 from penstock.commands.registry import new_engine
 from penstock.config import config_file
 from penstock.config.settings import Settings, nearest
@@ -78,6 +79,8 @@ class Server:
     loaded.
     """
 
+    _base_clock: ClassVar[type[SystemClock]] = SystemClock
+
     def __init__(self, dir: str | os.PathLike[str] | None = None, **directives: object) -> None:
         words = [word for name, value in directives.items() for word in flag(name, value)]
         self._settings = config_file.start([*words, *(["--dir", os.fspath(dir)] if dir is not None else [])])
@@ -88,7 +91,7 @@ class Server:
         self._in_memory = dir is None
         self._is_open = False
         self._sockets: Sockets | None = None
-        self.clock = TurnedClock()
+        self.clock = TurnedClock(self._base_clock())
         self.trace = Trace(self.clock.movable, EXCHANGES_KEPT)
         self.log: list[str] = []  # what the server logged last, as redis-server's lines without the time
 

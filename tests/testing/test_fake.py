@@ -3,6 +3,7 @@
 import asyncio
 import gc
 import threading
+import time
 import weakref
 from typing import Any
 
@@ -204,3 +205,23 @@ def test_clients_of_the_same_place_but_of_another_type_do_not_meet() -> None:
 
     assert fakeredis.FakeValkey(host="g").get("k") == b"v"
     assert FakeRedis(host="g").get("k") is None
+
+
+def test_keys_expire_by_the_time_that_a_test_has_put_in_place_of_the_processs(monkeypatch: pytest.MonkeyPatch) -> None:
+    client = FakeRedis()
+    client.set("k", "v", ex=60)
+    client.set("kept", "v")
+    now = time.time()
+
+    monkeypatch.setattr(time, "time", lambda: now + 61)  # as freezegun does; time_machine replaces the function itself
+    assert client.exists("k", "kept") == 1
+    assert client.time()[0] == int(now + 61)
+    monkeypatch.setattr(time, "time", lambda: 1000.0)
+    assert client.time() == (1000, 0)
+
+
+def test_a_read_that_blocks_ends_while_the_time_is_frozen(monkeypatch: pytest.MonkeyPatch) -> None:
+    client = FakeRedis()
+
+    monkeypatch.setattr(time, "time", lambda: 1000.0)
+    assert client.blpop("none", timeout=0.01) is None

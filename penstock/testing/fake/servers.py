@@ -8,6 +8,7 @@ Seen by running fakeredis 2.40 (2026-11); docs/instead-of-fakeredis.md has the d
 import threading
 from typing import Any, Final, TypeAlias
 
+from penstock.clock import PatchedClock
 from penstock.engine.table.client_compat import VERSIONS
 from penstock.testing.embedded import Server
 
@@ -26,6 +27,12 @@ def compat_version_of(version: Version | None, server_type: str) -> str:
     return same[-1] if same else of_redis[0]
 
 
+class PatchedTimeServer(Server):
+    """A server whose clock is the process's, as a test may have replaced it."""
+
+    _base_clock = PatchedClock
+
+
 class FakeServer:
     """An embedded server that ends when nothing refers to it. Its clients are refused while `connected` is False.
 
@@ -40,7 +47,7 @@ class FakeServer:
         config: dict[bytes, bytes] | None = None,
     ) -> None:
         directives = {name.decode(): value.decode() for name, value in (config or {}).items()}
-        self.embedded = Server(compat_version=compat_version_of(version, server_type), **directives).start()
+        self.embedded = PatchedTimeServer(compat_version=compat_version_of(version, server_type), **directives).start()
 
     @property
     def connected(self) -> bool:

@@ -3,8 +3,7 @@
 import threading
 from types import TracebackType
 
-from penstock.testing.embedded import Server
-from penstock.testing.fake.servers import Version, compat_version_of
+from penstock.testing.fake.servers import PatchedTimeServer, Version, compat_version_of
 
 
 class TcpFakeServer:
@@ -22,7 +21,7 @@ class TcpFakeServer:
     ) -> None:
         host, port = server_address
         compat = compat_version_of(server_version, server_type)
-        self.embedded = Server(bind=host, port=port, compat_version=compat, protected_mode=False).start()
+        self.embedded = PatchedTimeServer(bind=host, port=port, compat_version=compat, protected_mode=False).start()
         self.server_address = host, int(self.embedded.url.rpartition(":")[2])
         self._ended = threading.Event()
 

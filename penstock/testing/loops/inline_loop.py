@@ -1,7 +1,7 @@
 """As much of an event loop as the server floor needs, without a thread: a request runs what is due.
 
 `lock` is held while anything of the server runs, so clients may be in different threads and event loops. Its time is
-the engine's clock: a test that turns the clock turns the timers too.
+the engine's clock, as it passes: a test that turns the clock turns the timers too.
 """
 
 import threading
@@ -54,7 +54,7 @@ class InlineLoop:
     # -- what asyncio's loops have ------------------------------------------------------------------------------------
 
     def time(self) -> float:
-        return self._clock.now_us() / 1_000_000
+        return self._clock.monotonic_us() / 1_000_000
 
     def call_soon(self, callback: Callable[[], None]) -> None:
         self._soon.append(callback)

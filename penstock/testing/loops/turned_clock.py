@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from datetime import datetime, timedelta
 
-from penstock.clock import MovableClock, SystemClock
+from penstock.clock import Clock, MovableClock
 from penstock.errors import UsageError
 
 Moved = Callable[[int], None]
@@ -12,8 +12,8 @@ Moved = Callable[[int], None]
 class TurnedClock:
     """The clock of one embedded server. Everything follows it: ids, TIME, expiry, BLOCK, idle times."""
 
-    def __init__(self) -> None:
-        self.movable = MovableClock(SystemClock())  # the engine's
+    def __init__(self, base: Clock) -> None:
+        self.movable = MovableClock(base)  # the engine's
         self.move: Moved = self.movable.advance_us  # by microseconds; the server does what comes due on the way
 
     def now_us(self) -> int:
