@@ -8,9 +8,9 @@ from pathlib import Path
 from penstock.clock import SystemClock
 from penstock.engine.rdb.rdb_check import RdbFindings, look_through
 from penstock.errors import UsageError
+from penstock.progress_line import ProgressLine, bar
 from penstock.storage.aof.disk import SystemDisk
 from penstock.transfer import counts
-from penstock.transfer.progress import ProgressLine, bar
 from penstock.transfer.remote import Remote
 from penstock.wire_client import Address
 

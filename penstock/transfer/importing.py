@@ -21,13 +21,13 @@ from penstock.config.settings import Settings
 from penstock.engine.engine import Engine
 from penstock.engine.replication import master as links
 from penstock.errors import UsageError
+from penstock.progress_line import ProgressLine, bar
 from penstock.server.run import CLEAN, FAILED, Server, loop_factory
 from penstock.server.server_log import ServerLog
 from penstock.storage.aof.disk import SystemDisk
 from penstock.storage.aof.log_directory import LOCK_NAME
 from penstock.transfer import counts, import_note
 from penstock.transfer.import_note import ImportNote
-from penstock.transfer.progress import ProgressLine, bar
 from penstock.transfer.remote import Remote
 from penstock.wire_client import Address, Tls
 

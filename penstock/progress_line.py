@@ -1,4 +1,4 @@
-"""How far a transfer is: one line that is written over on a terminal, a line now and then elsewhere."""
+"""How far long work is: one line that is written over on a terminal, a line now and then elsewhere."""
 
 import sys
 from typing import Final
