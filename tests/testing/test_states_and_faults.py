@@ -158,6 +158,15 @@ def test_the_command_seed_fills_a_server(
     assert server.client(db=2, password="secret").xlen("orders") == 2
 
 
+def test_the_command_seed_shows_how_far_a_long_file_is(
+    server: penstock.Server, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "seed.redis").write_text("RPUSH jobs x\n" * 2500)
+
+    assert cli.main(["seed", str(tmp_path / "seed.redis"), server.url]) == 0
+    assert capsys.readouterr().err.startswith("40% of 2500 requests\n")
+
+
 @pytest.mark.parametrize(
     ("url", "error"),
     [("http://localhost", "http://localhost: redis://"), ("redis://127.0.0.1:1", "127.0.0.1:1 cannot be reached")],
