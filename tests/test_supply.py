@@ -15,6 +15,7 @@ OURS: Final = {"penstock", "penstock-examples"}  # images that a compose file bu
 EXCEPTIONS: Final = {
     ".github/workflows/tests.yml: actions/checkout@v4",
     ".github/workflows/tests.yml: actions/setup-python@v5",
+    ".github/workflows/wheels.yml: actions/attest-build-provenance@v3",
     ".github/workflows/wheels.yml: actions/checkout@v4",
     ".github/workflows/wheels.yml: actions/download-artifact@v4",
     ".github/workflows/wheels.yml: actions/setup-python@v5",
