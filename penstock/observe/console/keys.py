@@ -37,12 +37,12 @@ def about_row(key: bytes, kind: Any, ttl_ms: Any, memory: Any) -> dict[str, obje
 
     RefusedByServer, also where it is gone.
     """
-    told = checked(kind)
-    if told == b"none":
+    kind_name = checked(kind)
+    if kind_name == b"none":
         raise RefusedByServer("The key is not there.")
     return {
         "key": names.token(key),
-        "type": told.decode(),
+        "type": kind_name.decode(),
         "ttl_ms": ttl_ms if isinstance(ttl_ms, int) and ttl_ms >= 0 else None,
         "memory": memory if isinstance(memory, int) else None,
     }
