@@ -36,7 +36,7 @@ class Directive(NamedTuple):
 
     immutable: cannot change while the server runs. protected: CONFIG SET needs enable-protected-configs. hidden: CONFIG
     GET shows it only by its exact name, not by a pattern. secret: MONITOR, SLOWLOG and the list of processes do not
-    show its value.
+    show its value. only_in: "valkey" if Redis does not have it. valkey_name: what Valkey calls it, too.
     """
 
     name: str
@@ -48,6 +48,8 @@ class Directive(NamedTuple):
     protected: bool = False
     hidden: bool = False
     secret: bool = False
+    only_in: str = ""
+    valkey_name: str = ""
 
 
 USED: Final = (
@@ -280,11 +282,49 @@ USED: Final = (
         "Keyspace events to publish: K by key, E by event, S, T, I and V with fields, then letters of event classes.",
     ),
     Directive(
-        "slowlog-log-slower-than", "10000", Number(-1, LONG), "Microseconds from which a request is slow; -1 for never."
+        "slowlog-log-slower-than",
+        "10000",
+        Number(-1, LONG),
+        "Microseconds from which a request is slow; -1 for never.",
+        valkey_name="commandlog-execution-slower-than",
     ),
     Directive("slowlog-entry-max-argc", "32", Number(2, INT), "Maximum arguments kept of a slow request."),
     Directive("slowlog-entry-max-string-len", "128", Number(1, INT), "Maximum bytes kept of each argument."),
-    Directive("slowlog-max-len", "128", Number(0, LONG), "Maximum number of slow requests kept."),
+    Directive(
+        "slowlog-max-len",
+        "128",
+        Number(0, LONG),
+        "Maximum number of slow requests kept.",
+        valkey_name="commandlog-slow-execution-max-len",
+    ),
+    Directive(
+        "commandlog-request-larger-than",
+        "1048576",
+        Number(-1, LONG),
+        "Bytes from which a request is large; -1 for never.",
+        only_in="valkey",
+    ),
+    Directive(
+        "commandlog-large-request-max-len",
+        "128",
+        Number(0, LONG),
+        "Maximum number of large requests kept.",
+        only_in="valkey",
+    ),
+    Directive(
+        "commandlog-reply-larger-than",
+        "1048576",
+        Number(-1, LONG),
+        "Bytes from which a reply is large; -1 for never.",
+        only_in="valkey",
+    ),
+    Directive(
+        "commandlog-large-reply-max-len",
+        "128",
+        Number(0, LONG),
+        "Maximum number of requests with large replies kept.",
+        only_in="valkey",
+    ),
     Directive(
         "latency-monitor-threshold",
         "0",

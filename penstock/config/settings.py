@@ -12,7 +12,10 @@ from penstock.config.ignored_directives import ACCEPTED
 from penstock.errors import ReplyError
 
 DIRECTIVES: Final[dict[str, Directive]] = {row.name: row for row in (*USED, *CLUSTER, *ACCEPTED)}
-_BY_NAME: Final[dict[str, Directive]] = DIRECTIVES | {row.alias: row for row in DIRECTIVES.values() if row.alias}
+_OF_VALKEY: Final = {row.valkey_name: row for row in DIRECTIVES.values() if row.valkey_name}
+_BY_NAME: Final[dict[str, Directive]] = (
+    DIRECTIVES | {row.alias: row for row in DIRECTIVES.values() if row.alias} | _OF_VALKEY
+)
 _IGNORED_NAMES: Final = frozenset(row.name for row in ACCEPTED)
 _BUFFERS: Final = BufferLimits()
 
@@ -22,18 +25,8 @@ _OBSOLETE: Final = frozenset({
 })  # fmt: skip
 
 _OTHER_LINES: Final = frozenset({"include", "loadmodule", "rename-command", "user"})  # of a file, and no directives
-# Directives of valkey.conf (9.1) that Redis does not have: other names for directives that it has, and what may be
-# ignored at this value, with a warning.
-_VALKEY_NAMES: Final = {
-    "commandlog-execution-slower-than": "slowlog-log-slower-than",
-    "commandlog-slow-execution-max-len": "slowlog-max-len",
-}
-_VALKEY_IGNORED: Final = {
-    "rdb-version-check": "strict", "dual-channel-replication-enabled": "no",
-    "commandlog-request-larger-than": "1048576",
-    "commandlog-large-request-max-len": "128", "commandlog-reply-larger-than": "1048576",
-    "commandlog-large-reply-max-len": "128",
-}  # fmt: skip
+# Directives of valkey.conf (9.1) that may be ignored at this value, with a warning.
+_VALKEY_IGNORED: Final = {"rdb-version-check": "strict", "dual-channel-replication-enabled": "no"}
 _IGNORED_AT_START: Final = (_IGNORED_NAMES - {"daemonize"}) | _VALKEY_IGNORED.keys()
 SIMILAR: Final = 0.8  # of a name that is suggested: one or two letters differ
 
@@ -126,7 +119,7 @@ class Settings:
         rows: list[Directive] = []
         seen: set[str] = set()
         for name, _ in pairs:
-            row = _BY_NAME.get(name.lower())
+            row = self.seen(name)
             if row is None:
                 raise ReplyError(_raw(f"ERR Unknown option or number of arguments for CONFIG SET - '{name}'"))
             if row.immutable:
@@ -160,7 +153,7 @@ class Settings:
 
         `loaded` has the directives that this load has already set: a further `save` line adds to the first.
         """
-        name = _VALKEY_NAMES.get(words[0].lower(), words[0].lower())
+        name = words[0].lower()
         row = _BY_NAME.get(name)
         if name == "rename-command" and len(words) == 3:
             self.renamed.append((words[1], words[2]))
@@ -224,10 +217,22 @@ class Settings:
 
     # -- listing ----------------------------------------------------------------------------------------------------
 
-    @staticmethod
-    def names() -> Iterable[str]:
+    def names(self) -> Iterable[str]:
         """All names and aliases that a pattern of CONFIG GET can match."""
-        return (name for name, row in _BY_NAME.items() if not row.hidden)
+        return (name for name, row in _BY_NAME.items() if not row.hidden and self.seen(name) is not None)
+
+    def seen(self, name: str) -> Directive | None:
+        """The directive that a client asks for by a name; None if the server that this one passes for has none."""
+        name = name.lower()
+        row = _BY_NAME.get(name)
+        if row is not None and (row.only_in or name in _OF_VALKEY):
+            return row if self.passes_for_valkey else None
+        return row
+
+    @property
+    def passes_for_valkey(self) -> bool:
+        """Whether clients see a Valkey (compat-version)."""
+        return self._values["compat-version"].startswith("valkey")
 
     @staticmethod
     def row(name: str) -> Directive | None:

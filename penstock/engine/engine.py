@@ -36,6 +36,7 @@ from penstock.engine.state import (
     RESTRICTED,
     SEEN,
     TRACKED,
+    WEIGHED,
 )
 from penstock.engine.table.command_lookup import CommandLookup, with_arity
 from penstock.engine.table.command_table import REPLY_BYTES, BatchHandler, Command, command_of
@@ -229,10 +230,10 @@ class Engine(Runner):
         """Whether the bits that are set let a request run: memory has room again, or its user may run it."""
         if not row.fits(batch.width):
             return False
-        state = session.state | self.conditions.bits
+        state = (session.state | self.conditions.bits) & ~WEIGHED
         if state == MEMORY_LIMITED:
             return self.memory.has_room()
-        return state == RESTRICTED and session.user.denial(row, batch.request(at)) is None
+        return not state or (state == RESTRICTED and session.user.denial(row, batch.request(at)) is None)
 
     def _execute(
         self,
@@ -290,9 +291,7 @@ class Engine(Runner):
                 if usec >= slow_us:
                     self._slow.note(ctx.session, ctx.now_us, row, request, usec)
             if self.conditions.bits & NOTED:
-                self._note_request(ctx, row, request, is_blocked)
-                if self.conditions.bits & MEASURED and not is_blocked:
-                    self._note_hot_keys(ctx, row, request, ended_us - began_us, len(answer))
+                self._note_request(ctx, row, request, answer, ended_us - began_us)
             at += 1
             if at == stop or self.blocking.ready or self.clients.outgoing or ended_us - first_us > TOGETHER_US:
                 return at - first
@@ -313,6 +312,7 @@ class Engine(Runner):
         replies: list[bytes],
     ) -> int:
         """Run the first requests of a batch at once, as many as its batch handler takes: how many."""
+        first = len(replies)
         done = batch_handler(ctx, batch, replies)
         if done:
             self.ended_us = self.now_us()
@@ -321,6 +321,8 @@ class Engine(Runner):
             self.statistics.ran_together(row, usec, done)
             if usec >= self._slow.from_us * done:
                 self._slow.note(ctx.session, ctx.now_us, row, batch.request(0), usec // done)
+            if self.conditions.bits & WEIGHED:
+                self.telemetry.large.note_together(ctx.session, ctx.now_us, row, batch, replies[first:])
         return done
 
     def run(self, ctx: Context, row: Row, request: list[bytes], began_us: int) -> bytes:
@@ -366,7 +368,7 @@ class Engine(Runner):
 
         Otherwise how many requests are done with: refused, queued for EXEC, or held back by a pause.
         """
-        state = session.state | self.conditions.bits
+        state = (session.state | self.conditions.bits) & ~WEIGHED
         try:
             # Where nothing but a transaction stands in the way, a command that may be in one is asked no more.
             if state != IN_MULTI or row is None or row.no_multi or not row.fits(batch.width):
@@ -395,7 +397,7 @@ class Engine(Runner):
             return None, 1
         # The gate decides once for all requests of a batch, unless memory runs short between two of them, or they have
         # different keys, of which the user may use some.
-        is_judged_once = not self.conditions.bits and self._is_judged_once(session, row, batch, at)
+        is_judged_once = not self.conditions.bits & ~WEIGHED and self._is_judged_once(session, row, batch, at)
         left = batch.after(at) if is_judged_once else batch.part(at, at + 1)
         if not session.queue_failed and not session.watch_broken:  # else EXEC runs nothing (Redis 8.6.3)
             session.enqueue(row, left)
@@ -426,11 +428,12 @@ class Engine(Runner):
         answer = self.run(ctx, row, request, 0)
         return 1, answer if answer.startswith(b"-") else b""
 
-    def _note_request(self, ctx: Context, row: Row, request: list[bytes], is_blocked: bool) -> None:
-        """A request was run, or waits: show it to monitors, remember the keys that it read (CLIENT TRACKING).
+    def _note_request(self, ctx: Context, row: Row, request: list[bytes], answer: bytes, usec: int) -> None:
+        """A request was run, or waits: show it to monitors, remember the keys that it read (CLIENT TRACKING), its size.
 
         What runs a script shows itself, before the requests of the script (commands/scripting).
         """
+        is_blocked = answer is BLOCKED
         is_late = is_blocked and row.name == "EXEC"  # it is shown when it is over
         if self.conditions.bits & MONITORED and ctx.attempt is None and not is_late and not row.runs_script:
             ctx.show_to_monitors(row, request)
@@ -438,14 +441,10 @@ class Engine(Runner):
             self.clients.tracking.note_read(ctx.session, row, request, self.clients.outgoing)
             if ctx.waits and not is_blocked:
                 self.clients.tracking.end_request(self.clients.outgoing)
-
-    def _note_hot_keys(self, ctx: Context, row: Row, request: list[bytes], usec: int, reply_bytes: int) -> None:
-        """HOTKEYS collects what the keys of a request took. A script counts as a whole, by the keys that it names."""
-        hot_keys = self.telemetry.hot_keys
-        if hot_keys is None or not hot_keys.is_active(ctx.now_ms):
-            self.telemetry.collect_hot_keys(hot_keys)
-        elif ctx.session.asks_for is None:
-            hot_keys.note(row, request, usec, len(reply.bulks(request)) + reply_bytes)
+        if not is_blocked and self.conditions.bits & MEASURED:
+            self.telemetry.note_hot_keys(ctx.session, ctx.now_ms, row, request, usec, len(answer))
+        if not is_blocked and self.conditions.bits & WEIGHED:
+            self.telemetry.large.note(ctx.session, ctx.now_us, row, request, len(answer))
 
     def _end_request(self, session: Session, row: Row | None, replies: list[bytes], first: int) -> None:
         """A request of a session was run, refused, queued or blocked; its replies begin at a place."""

@@ -148,6 +148,8 @@ class ServerState:
         self.telemetry = Telemetry(settings, clock, chance, self.conditions)
         self.clock_jumps = ClockJumps(clock)
         self.compatibility = client_compat.of(settings)
+        if self.compatibility.is_valkey:
+            self.telemetry.large.follow_settings()
         self.policies = PolicyState(self.compatibility, self.conditions)
         # clients, and what is sent to them
         self.clients = Clients(settings, chance, self.conditions)

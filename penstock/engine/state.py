@@ -29,9 +29,10 @@ NEEDS_REPLICAS: Final = 65536  # min-replicas-to-write is set
 FOLLOWING: Final = 131072  # this server is a replica
 CLUSTERED: Final = 262144  # keys are in slots (cluster-enabled)
 MEASURED: Final = 524288  # what keys take is collected (HOTKEYS)
+WEIGHED: Final = 2097152  # large requests and replies are noted (COMMANDLOG)
 ASKED: Final = 1048576  # of a session: the next request follows an ASK of another node (ASKING)
 
 SEEN: Final = MONITORED | NOTIFYING | TRACKED | MEASURED  # each request is seen by others: it is run by itself
 """The bits under which EXEC and scripts, which have passed the gate, run requests one by one."""
-NOTED: Final = MONITORED | TRACKED | MEASURED  # after each request something is done for others
+NOTED: Final = MONITORED | TRACKED | MEASURED | WEIGHED  # after each request something is done for others
 AT_END_OF_REQUEST: Final = REPLIES_WITHHELD | CACHING_CHOSEN | ASKED  # something is done for the session itself

@@ -102,6 +102,13 @@ class RequestBatch:
             words.append(column[at])
         return words
 
+    def most_bytes(self) -> int:
+        """What the largest of the requests has at most, in bytes of RESP. O(words)."""
+        if self._requests is not None:
+            return max(map(request_bytes, self._requests))
+        longest = [max(column, key=len) for column in self.own + self.columns]
+        return request_bytes(self.prefix + self.middle + self.names + longest)
+
     def text_of(self, at: int) -> bytes:
         """The bytes of one request; empty if they were not kept."""
         return self._texts[at] if self._texts else self.text

@@ -1,16 +1,19 @@
 """SLOWLOG and LATENCY."""
 
 import re
+from random import Random
 from typing import Final
 
 import pytest
 
 from penstock.clock import ManualClock
 from penstock.engine.telemetry.statistics import Histogram
+from tests.support.batch_sides import Request, Side
 from tests.support.clock import NOW_MS
 from tests.support.dialogue import Dialogue
 from tests.support.engines import make_engine, settings_with
 from tests.support.replies_beside_redis import engine_for_debugging, replies_of_both
+from tests.support.seeds import seeds
 
 ALIKE = {
     "slowlog": [
@@ -119,10 +122,68 @@ def test_exec_is_left_out_and_what_it_runs_is_not(everything_is_slow: Dialogue) 
     assert slow_words(everything_is_slow) == [[b"PING"], [b"MULTI"]]
 
 
-def test_the_oldest_make_room(everything_is_slow: Dialogue) -> None:
-    everything_is_slow("PING", "PING", "CONFIG SET slowlog-max-len 2")
-
+def test_the_oldest_make_room_for_the_next(everything_is_slow: Dialogue) -> None:
+    everything_is_slow("PING", "CONFIG SET slowlog-log-slower-than -1", "CONFIG SET slowlog-max-len 1")
     assert everything_is_slow("SLOWLOG LEN") == 2
+
+    everything_is_slow("CONFIG SET slowlog-log-slower-than 0")
+
+    assert everything_is_slow("SLOWLOG LEN") == 1
+
+
+def test_a_log_of_no_requests_keeps_those_that_it_has(everything_is_slow: Dialogue) -> None:
+    everything_is_slow("PING", "CONFIG SET slowlog-max-len 0", "PING", "CONFIG SET slowlog-max-len 9")
+
+    assert slow_words(everything_is_slow) == [[b"CONFIG", b"SET", b"slowlog-max-len", b"9"], [b"PING"]]
+    assert everything_is_slow("SLOWLOG GET 1")[0][0] == 4
+
+
+def test_what_a_script_asks_has_no_client_in_redis(everything_is_slow: Dialogue) -> None:
+    everything_is_slow("""EVAL "return redis.call('STRLEN','k')" 0""")
+
+    (_, (_, _, _, words, address, name, _)) = everything_is_slow("SLOWLOG GET 2")
+    assert (words, address, name) == ([b"STRLEN", b"k"], b"", b"")
+
+
+LARGE_BYTES: Final = 150
+NAMES: Final = ("large-request", "large-reply")
+
+
+def large_side(seed: int) -> tuple[Side, list[Request]]:
+    """A server that passes for Valkey, and requests of one kind after the other, of which some are large."""
+    chance = Random(seed)
+    side = Side(compat_version="valkey-9.1", commandlog_request_larger_than=str(LARGE_BYTES))
+    side.client(
+        f"CONFIG SET commandlog-reply-larger-than {LARGE_BYTES}", *[f"COMMANDLOG RESET {name}" for name in NAMES]
+    )
+    requests: list[Request] = []
+    for _ in range(12):
+        kind = chance.choice(
+            [b"SET k %b", b"GET k", b"RPUSH l %b", b"RPOP l", b"XADD s * f %b", b"HSET h f %b", b"HGET h f"]
+        )
+        for _ in range(chance.randint(1, 6)):
+            value = b"v" * chance.choice([1, 90, 140, 160, 300])
+            requests.append([value if word == b"%b" else word for word in kind.split()])
+        if chance.random() < 0.2:
+            requests += [[b"MULTI"], requests[-1], requests[-1], [b"EXEC"]]
+    return side, requests
+
+
+def large_ones(side: Side) -> list[list[tuple[int, list[bytes]]]]:
+    """What the two logs have: bytes and words."""
+    return [[tuple(entry[2:4]) for entry in side.client(f"COMMANDLOG GET -1 {name}")] for name in NAMES]
+
+
+@pytest.mark.parametrize("way", ["together", "as_sent", "as_they_come"])
+@pytest.mark.parametrize("seed", seeds(10, 500))
+def test_large_requests_are_noted_however_they_come(seed: int, way: str) -> None:
+    alone, requests = large_side(seed)
+    side, _ = large_side(seed)
+
+    alone.one_by_one(requests)
+    getattr(side, way)(requests)
+
+    assert large_ones(side) == large_ones(alone)
 
 
 def test_info_counts_what_was_slow(everything_is_slow: Dialogue) -> None:

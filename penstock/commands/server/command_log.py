@@ -1,4 +1,4 @@
-"""COMMANDLOG, as Valkey calls the log of slow requests (Valkey 9.1.2). Of large requests and replies it has none.
+"""COMMANDLOG: the slow log, and those of large requests and large replies (Valkey 9.1.2).
 
 Tests: cases commands/test_valkey_dialect.
 """
@@ -6,9 +6,10 @@ Tests: cases commands/test_valkey_dialect.
 from typing import Final
 
 from penstock.commands.common.help import help_reply
-from penstock.commands.server.slowlog import read_count, slow_requests
+from penstock.commands.server.slowlog import newest, read_count
 from penstock.engine.context import Context
 from penstock.engine.table.command_table import command, container
+from penstock.engine.telemetry.request_log import RequestLog
 from penstock.errors import ReplyError
 from penstock.protocol import reply
 
@@ -30,7 +31,7 @@ container("COMMANDLOG", group="server", since="8.1.0", only_in="valkey", summary
 )
 def commandlog_get(ctx: Context, args: list[bytes]) -> bytes:
     count = read_count(args[2])
-    return slow_requests(ctx, count) if _is_slow(args[3]) else reply.EMPTY_ARRAY
+    return newest(ctx, _log(ctx, args[3]), count)
 
 
 @command(
@@ -44,7 +45,7 @@ def commandlog_get(ctx: Context, args: list[bytes]) -> bytes:
     summary="Returns the number of requests in a log.",
 )
 def commandlog_len(ctx: Context, args: list[bytes]) -> bytes:
-    return reply.integer(len(ctx.telemetry.slow_log.requests) if _is_slow(args[2]) else 0)
+    return reply.integer(len(_log(ctx, args[2]).requests))
 
 
 @command(
@@ -59,8 +60,7 @@ def commandlog_len(ctx: Context, args: list[bytes]) -> bytes:
     summary="Empties a log.",
 )
 def commandlog_reset(ctx: Context, args: list[bytes]) -> bytes:
-    if _is_slow(args[2]):
-        ctx.telemetry.slow_log.requests.clear()
+    _log(ctx, args[2]).requests.clear()
     return reply.OK
 
 
@@ -79,7 +79,7 @@ def commandlog_help(ctx: Context, args: list[bytes]) -> bytes:
             (
                 "GET <count> <type>",
                 "List <count> requests of a log (-1: all), newest first. Each has its id, the unix time, its duration\n"
-                "in microseconds, its arguments, the client's address and name.",
+                "in microseconds or its size in bytes, its arguments, the client's address and name.",
             ),
             ("LEN <type>", "Return the number of requests in a log."),
             ("RESET <type>", "Empty a log."),
@@ -87,9 +87,15 @@ def commandlog_help(ctx: Context, args: list[bytes]) -> bytes:
     )
 
 
-def _is_slow(word: bytes) -> bool:
-    """Whether a word names the log of slow requests; ReplyError if it names none."""
-    name = word.upper()
-    if name not in (b"SLOW", b"LARGE-REQUEST", b"LARGE-REPLY"):
+def _log(ctx: Context, word: bytes) -> RequestLog:
+    """The log that a word names; ReplyError if it names none."""
+    telemetry = ctx.telemetry
+    logs = {
+        b"SLOW": telemetry.slow_log,
+        b"LARGE-REQUEST": telemetry.large.requests,
+        b"LARGE-REPLY": telemetry.large.replies,
+    }
+    found = logs.get(word.upper())
+    if found is None:
         raise ReplyError(b"ERR type should be one of the following: slow, large-request, large-reply")
-    return name == b"SLOW"
+    return found

@@ -7,7 +7,6 @@ from typing import Final
 
 from penstock.commands.common.help import help_reply
 from penstock.config import config_file, directives
-from penstock.config.settings import Settings
 from penstock.engine import protected_commands, refusals
 from penstock.engine.context import Context
 from penstock.engine.matching import globs
@@ -47,11 +46,11 @@ def config_get(ctx: Context, args: list[bytes]) -> bytes:
     for pattern in args[2:]:
         if globs.is_plain(pattern):
             name = _decoded(pattern)
-            if Settings.row(name) is not None:
+            if settings.seen(name) is not None:
                 requested.setdefault(name.lower(), pattern)
             continue
         glob = globs.Glob(pattern, ignore_case=True, compile_after=globs.NEVER)
-        for name in Settings.names():
+        for name in settings.names():
             if glob.matches(name.encode()):
                 requested.setdefault(name, name.encode())
     values = [(shown, reply.bulk(_encoded(settings.canonical(name)))) for name, shown in requested.items()]

@@ -9,6 +9,7 @@ from penstock.commands.common.help import help_reply
 from penstock.engine import arguments, refusals
 from penstock.engine.context import Context
 from penstock.engine.table.command_table import command, container
+from penstock.engine.telemetry.request_log import RequestLog
 from penstock.errors import ReplyError
 from penstock.protocol import reply
 
@@ -33,7 +34,7 @@ container("SLOWLOG", group="server", since="2.2.12", summary="Commands for the l
 def slowlog_get(ctx: Context, args: list[bytes]) -> bytes:
     if len(args) > 3:
         raise refusals.unknown_or_wrong(args[1], args[0])
-    return slow_requests(ctx, read_count(args[2]) if len(args) == 3 else DEFAULT_SHOWN)
+    return newest(ctx, ctx.telemetry.slow_log, read_count(args[2]) if len(args) == 3 else DEFAULT_SHOWN)
 
 
 def read_count(word: bytes) -> int:
@@ -45,10 +46,10 @@ def read_count(word: bytes) -> int:
     return count
 
 
-def slow_requests(ctx: Context, count: int) -> bytes:
-    """The newest requests of the log as a reply."""
-    kept = list(ctx.telemetry.slow_log.requests)
-    shown = [ctx.shown(slow.fields()) for slow in (kept if count == ALL else kept[:count])]
+def newest(ctx: Context, log: RequestLog, count: int) -> bytes:
+    """The newest requests of a log as a reply."""
+    kept = list(log.requests)
+    shown = [ctx.shown(request.fields()) for request in (kept if count == ALL else kept[:count])]
     return reply.array([reply.array([element for _, element in fields]) for fields in shown])
 
 

@@ -3,6 +3,7 @@
 from penstock.engine.scripting.scripts import Transaction, error_of
 from penstock.engine.server_state import ServerState
 from penstock.engine.session import Session
+from penstock.engine.state import WEIGHED
 from penstock.protocol import reply
 
 
@@ -25,6 +26,8 @@ def finish(server: ServerState) -> None:
     if refusal is not None:
         answer = reply.error(refusal.text)
     server.runner.ran_late(ctx, blocked.row, blocked.args, running.began_us, refusal)
+    if server.conditions.bits & WEIGHED:
+        server.telemetry.large.note(ctx.session, ctx.now_us, blocked.row, blocked.args, len(answer))
     if transaction is not None:
         blocked.session.handled += 1
         transaction.answers.append(answer)

@@ -51,20 +51,26 @@ class RequestLog:
         self.next_id = 0
 
     def add(self, session: Session, row: Row, request: list[bytes], now_us: int, amount: int) -> None:
-        """Keep a request with what it took; the oldest ones make room."""
+        """Keep a request with what it took; the oldest ones make room.
+
+        With a directive of 0 it is not kept, and what is there stays. What a script asks has no address in Redis, and
+        that of the script's client in Valkey. (Redis 8.6.3, Valkey 9.1.2.)
+        """
+        most = self._settings.number(self._most)
+        if not most:
+            return
         number = self._settings.number
         kept = _shortened(
             redacted(row, request), number("slowlog-entry-max-argc"), number("slowlog-entry-max-string-len")
         )
+        address, name = session.address, session.name
+        if session.asks_for is not None:
+            is_shown = self._settings.passes_for_valkey
+            address, name = (session.asks_for.address, session.asks_for.name) if is_shown else ("", b"")
         self.requests.appendleft(
-            LoggedRequest(self.next_id, now_us // 1_000_000, amount, kept, len(request), session.address, session.name)
+            LoggedRequest(self.next_id, now_us // 1_000_000, amount, kept, len(request), address, name)
         )
         self.next_id += 1
-        self.shorten()
-
-    def shorten(self) -> None:
-        """Let the oldest go while there are too many."""
-        most = self._settings.number(self._most)
         while len(self.requests) > most:
             self.requests.pop()
 
