@@ -1,5 +1,6 @@
 """The streaming source as one worker of a group among others, driven as Spark drives it, against a server."""
 
+from functools import partial
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ pytest.importorskip("pyarrow")
 import redis
 
 from penstock.pipeline.errors import DataLoss, OptionError
+from tests.pipeline.connector.loss_history import Server, reached
 from tests.pipeline.connector.test_cursor_reader import fill
 from tests.pipeline.driving import Query
 
@@ -245,6 +247,18 @@ def test_a_group_that_is_set_back_ends_the_query_or_is_warned_of_once(server: re
     with pytest.warns(UserWarning, match="the group went backwards"):
         assert goes_on.ids() == ["1-2", "1-3"]
     assert goes_on.batch() is None
+
+
+def test_entries_that_are_added_between_a_look_and_a_read_are_no_loss() -> None:
+    server = Server()
+    server.ask("XADD", "s", "1-1", "n", 1)
+    with reached(server):
+        stream = Query(stream="s", group="g", groupMode="shared", startingId="earliest")
+        assert stream.ids() == ["1-1"]
+        server.on_look = partial(server.ask, "XADD", "s", "1-2", "n", 2)
+
+        assert stream.ids() == ["1-2"]
+        assert stream.ids() is None
 
 
 @pytest.mark.parametrize("limit", [{"maxEntriesPerTrigger": 500}, {"maxBytesPerTrigger": 20_000}])

@@ -7,6 +7,7 @@ was written are found in the pending entries list. A batch is acknowledged once 
 
 import secrets
 import sys
+from bisect import bisect_right
 from typing import Any, Final
 
 from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows
@@ -206,12 +207,13 @@ class SharedReader(StreamReader):
             if isinstance(reply, ReplyError):
                 self._refused(reply, done)
                 return {}
-            delivered = {key: len(entries) for key, entries in reply or ()}
-            for key, state, groups in zip(keys, states[::2], states[1::2], strict=True):
-                if not isinstance(state, ReplyError) and not isinstance(groups, ReplyError):
-                    entries = delivered.get(key, 0)  # all there were, if they are fewer than asked for
-                    behind = entries if entries < count else None
-                    self._check((name, key), StreamState.of(state), groups, done, behind)
+            delivered = dict(reply or ())
+            for key, looked, groups in zip(keys, states[::2], states[1::2], strict=True):
+                if not isinstance(looked, ReplyError) and not isinstance(groups, ReplyError):
+                    state, entries = StreamState.of(looked), delivered.get(key, ())
+                    # All there were, if they are fewer than asked for, and what was added between look and read.
+                    counted = bisect_right(entries, state.last, key=_id_of) if len(entries) < count else None
+                    self._check((name, key), state, groups, done, counted)
             found.update(self._delivered(name, reply))
         return found
 
@@ -502,6 +504,10 @@ class SharedReader(StreamReader):
                 for known in (done.last, done.added, done.since, done.seen, self._seen):
                     known.pop(stream, None)
         return gone
+
+
+def _id_of(entry: Reply) -> StreamId:
+    return ids.parse(entry[0])
 
 
 def _place_of(stream: StreamOf, done: Delivered) -> Position:
