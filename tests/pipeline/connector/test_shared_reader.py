@@ -10,7 +10,7 @@ pytest.importorskip("pyarrow")
 
 import redis
 
-from penstock.pipeline.errors import DataLoss, OptionError
+from penstock.pipeline.errors import DataLoss, OptionError, PipelineError
 from tests.pipeline.connector.loss_history import Server, reached
 from tests.pipeline.connector.test_cursor_reader import fill
 from tests.pipeline.driving import Query
@@ -259,6 +259,22 @@ def test_entries_that_are_added_between_a_look_and_a_read_are_no_loss() -> None:
 
         assert stream.ids() == ["1-2"]
         assert stream.ids() is None
+
+
+def test_a_batch_that_cannot_be_acknowledged_ends_the_query_and_is_not_delivered_again(
+    server: redis.Redis, query: Any
+) -> None:
+    fill(server, "s", 1, 2, 3)
+    stream = query(consumer="spark")
+    assert stream.ids() == ["1-1", "1-2", "1-3"]
+    server.execute_command("ACL", "SETUSER", "default", "-xack")
+
+    with pytest.raises(PipelineError, match="cannot be acknowledged: NOPERM"):
+        stream.plan()
+    server.execute_command("ACL", "SETUSER", "default", "+xack")
+    stream.start_driver()
+    assert stream.ids() is None
+    assert pending(server) == []
 
 
 @pytest.mark.parametrize("limit", [{"maxEntriesPerTrigger": 500}, {"maxBytesPerTrigger": 20_000}])

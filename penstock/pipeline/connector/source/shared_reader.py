@@ -413,7 +413,10 @@ class SharedReader(StreamReader):
     # -- being done ---------------------------------------------------------------------------------------------------
 
     def _acknowledge(self, done: Delivered) -> None:
-        """XACK the entries of an offset, except those that another consumer has claimed from us meanwhile."""
+        """XACK the entries of an offset, except those that another consumer has claimed from us meanwhile.
+
+        PipelineError if the server refuses: the next driver would find them pending, and deliver them again.
+        """
         if done.number == self._acknowledged_up_to:
             return
         for (name, key), runs in done.runs.items():
@@ -422,12 +425,15 @@ class SharedReader(StreamReader):
                 acked = self._ids_of(client, (name, key), runs, done.number)
             except ReplyError:
                 continue  # the group was destroyed, and its pending entries with it
-            client.pipeline(
+            replies = client.pipeline(
                 [
                     ["XACK", key, self.group, *acked[at : at + ACKED_AT_ONCE]]
                     for at in range(0, len(acked), ACKED_AT_ONCE)
                 ]
             )
+            for reply in replies:
+                if isinstance(reply, ReplyError):
+                    raise PipelineError(f"a batch is complete and cannot be acknowledged: {text_of(reply)}")
         self._acknowledged_up_to = done.number
 
     def _ids_of(self, client: Client, stream: StreamOf, runs: tuple[DeliveredIds, ...], number: int) -> list[bytes]:
