@@ -36,6 +36,7 @@ from tests.pipeline.chaos_deployments import (
     moving,
     parquet_rows,
 )
+from tests.support.patience import Patience
 from tests.support.reference_server import LOCALHOST, reference_server
 from tests.support.server_process import running_server
 
@@ -47,7 +48,7 @@ KINDS = (TASK, "driver", "executor", FAILOVER, SLOTS)
 QUICK_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"  # these processes do not live long enough for more
 EXECUTOR = b"CoarseGrainedExecutorBackend"
 LOOK_EVERY_S = 0.01
-PATIENCE_S = 180  # without a row: a JVM and its Python start within 30 on a busy machine
+PATIENCE_S = 180  # without a row
 BATCHES = 10  # a copy, unless --batch says otherwise
 PAGE = 20_000
 FAILURES = 3
@@ -266,13 +267,13 @@ class Run:
 
     def _await_rows(self, writer: "Driver | subprocess.Popen[bytes]", rows: int) -> bool:
         """Until the copy has so many rows; False if its writer ended first. SystemExit if there are no more rows."""
-        before, since_s = -1, time.monotonic()
+        before, patience = -1, Patience.of(PATIENCE_S)
         while (there := self._rows()) < rows:
             if writer.poll() is not None:
                 return False
             if there > before:
-                before, since_s = there, time.monotonic()
-            if time.monotonic() - since_s > PATIENCE_S:
+                before, patience = there, Patience.of(PATIENCE_S)
+            if patience.is_over():
                 raise SystemExit(f"the copy stands still at {there} rows:\n{self._said()}")
             time.sleep(LOOK_EVERY_S)
         return writer.poll() is None
