@@ -9,12 +9,12 @@ import pytest
 from penstock.clock import ManualClock, SystemClock
 from penstock.engine.scripting import quick_functions
 from penstock.engine.scripting.lua_machine import Machine
-from tests.commands.test_scripts import Late
 from tests.commands.test_scripts_in_place import IN_PLACE, LEAVING, LIKE_PACKAGES, SMALL_SCRIPTS, WATCHED
 from tests.support.builds import replaces_functions
 from tests.support.clock import NOW_MS
 from tests.support.dialogue import Dialogue, decoded
 from tests.support.engines import make_engine
+from tests.support.late_script import Late
 from tests.support.log import UnitLog
 from tests.support.random_libraries import RandomLibrary
 

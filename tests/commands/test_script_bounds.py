@@ -9,9 +9,9 @@ import pytest
 from penstock.clock import SystemClock
 from penstock.engine.scripting import lua_machine
 from penstock.server.script_thread import ScriptThread
-from tests.commands.test_scripts import LIBRARY, Late, script
 from tests.support.dialogue import Dialogue, decoded
 from tests.support.engines import make_engine
+from tests.support.late_script import LIBRARY, Late, script
 from tests.support.log import UnitLog
 
 MIB = 1024 * 1024

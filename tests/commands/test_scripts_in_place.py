@@ -8,11 +8,11 @@ import pytest
 from penstock.clock import ManualClock, SystemClock
 from penstock.engine.scripting import quick_code
 from penstock.server.script_thread import ScriptThread
-from tests.commands.test_scripts import Late, script
 from tests.support.builds import replaces_functions
 from tests.support.clock import NOW_MS
 from tests.support.dialogue import Dialogue, decoded
 from tests.support.engines import make_engine
+from tests.support.late_script import Late, script
 from tests.support.log import UnitLog
 
 MIB = 1024 * 1024
