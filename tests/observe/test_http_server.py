@@ -2,7 +2,6 @@
 
 import asyncio
 import socket
-import time
 from base64 import b64encode
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
@@ -17,6 +16,7 @@ from aiohttp import web
 from penstock.observe import http_server
 from penstock.observe.http_server import HttpServer
 from penstock.server.turns.turn import Turn
+from tests.support import deployments
 from tests.support.certificates import Authority
 from tests.support.engines import settings_with
 from tests.support.scraping import free_port, serving_metrics
@@ -153,10 +153,8 @@ def few_files(tmp_path: Path) -> Iterator[tuple[ServerProcess, dict[str, int]]]:
 
 def once_over(client: redis.Redis, running: str) -> Any:
     """INFO persistence, once the field `running` is 0."""
-    until_s = time.monotonic() + PATIENCE_S
-    while (told := client.info("persistence"))[running]:
-        assert time.monotonic() < until_s, "it does not end"
-    return told
+    deployments.until(lambda: not client.info("persistence")[running], "it does not end")
+    return client.info("persistence")
 
 
 @pytest.mark.parametrize("names", [("metrics-port",), ("console-port",), ("port",), ("tls-port",), ()], ids=str)

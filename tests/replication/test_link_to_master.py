@@ -1,11 +1,11 @@
 """What a replica does with its link, seen from a master made by hand."""
 
 import threading
-import time
 from collections.abc import Iterator
 
 import pytest
 
+from tests.support import deployments
 from tests.support.clock import NOW_MS
 from tests.support.fake_master import ID, FakeMaster, Link, packed, snapshot
 from tests.support.server_process import ServerProcess, running_server
@@ -34,9 +34,7 @@ def follow(replica: Connection, master: FakeMaster) -> None:
 
 
 def until(replica: Connection, key: str, value: bytes) -> None:
-    deadline = time.monotonic() + PATIENCE_S
-    while replica.ask("GET", key) != Bulk(value):
-        assert time.monotonic() < deadline, replica.ask("INFO", "replication")
+    deployments.until(lambda: replica.ask("GET", key) == Bulk(value), f"{key} does not come from the master")
 
 
 def test_a_transaction_that_a_cut_link_tears_is_run_once_and_whole(replica: Connection) -> None:
@@ -183,14 +181,18 @@ def test_an_order_of_the_master_ends_the_link_and_changes_nothing(replica: Conne
 
 def until_problem(replica: Connection) -> str:
     """What INFO says of the link, once it is down."""
-    deadline = time.monotonic() + PATIENCE_S
-    while True:
+    problem = ""
+
+    def is_there() -> bool:
+        nonlocal problem
         told = replica.ask("INFO", "replication")
         assert isinstance(told, Bulk)
-        for line in told.text.decode().splitlines():
-            if line.startswith("penstock_master_link_problem:"):
-                return line.partition(":")[2]
-        assert time.monotonic() < deadline, told
+        lines = told.text.decode().splitlines()
+        problem = "".join(line.partition(":")[2] for line in lines if line.startswith("penstock_master_link_problem:"))
+        return bool(problem)
+
+    deployments.until(is_there, "INFO names no problem of the link")
+    return problem
 
 
 def test_a_snapshot_that_is_refused_is_named_in_info(replica: Connection) -> None:

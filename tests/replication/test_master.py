@@ -1,10 +1,10 @@
 """What replicas get from a server: a snapshot, the stream, what a cut link left out."""
 
-import time
 from collections.abc import Iterator
 
 import pytest
 
+from tests.support import deployments
 from tests.support.fake_replica import FakeReplica
 from tests.support.server_process import ServerProcess, running_server
 from tests.support.wire import Array, Bulk, Connection, Error, Integer, Simple
@@ -35,9 +35,7 @@ def info(client: Connection, section: str) -> dict[str, str]:
 
 def until(client: Connection, field: str, value: str) -> None:
     """Wait for a field of INFO replication."""
-    deadline = time.monotonic() + PATIENCE_S
-    while info(client, "replication").get(field) != value:
-        assert time.monotonic() < deadline, info(client, "replication")
+    deployments.until(lambda: info(client, "replication").get(field) == value, f"{field} does not become {value}")
 
 
 def followed(master: ServerProcess, *capabilities: str) -> FakeReplica:
@@ -166,9 +164,8 @@ def test_role_info_and_client_list_show_the_replica(master: ServerProcess, clien
         client.ask("SET", "k", "1")
         replica.requests_until("SET", "k", "1")
         replica.acknowledge()
-        deadline = time.monotonic() + PATIENCE_S
-        while f"offset={replica.offset}," not in info(client, "replication")["slave0"]:
-            assert time.monotonic() < deadline
+        acknowledged = f"offset={replica.offset},"
+        deployments.until(lambda: acknowledged in info(client, "replication")["slave0"], "its offset is not known")
 
         assert info(client, "replication")["slave0"].startswith("ip=10.1.2.3,port=7777,state=online,")
         role = client.ask("ROLE")

@@ -15,6 +15,7 @@ import pytest
 from tests.interchange.pictures import NOT_CARRIED, Theirs
 from tests.interchange.rdb_sides import assert_same
 from tests.interchange.rdb_states import States, shown
+from tests.support.deployments import until
 from tests.support.reference_server import NoReference, reference_binary, reference_server
 from tests.support.server_process import running_server
 
@@ -34,10 +35,7 @@ class Side(Theirs):
 
     def follow(self, master: "Side") -> None:
         assert self.ask("REPLICAOF", "127.0.0.1", str(master.port)) in (b"OK", "OK")
-        deadline = time.monotonic() + PATIENCE_S
-        while b"master_link_status:up" not in self.info("replication"):
-            assert time.monotonic() < deadline, self.info("replication")
-            time.sleep(0.02)
+        until(lambda: b"master_link_status:up" in self.info("replication"), "the replica has no link")
 
 
 @contextmanager

@@ -16,6 +16,7 @@ from redis.exceptions import ConnectionError as RedisConnectionError
 
 import penstock
 from penstock.errors import UsageError
+from tests.support.deployments import until
 
 PATIENCE_S = 60
 
@@ -45,9 +46,7 @@ def refusal_of(call: Callable[[], object]) -> str:
 
 
 def wait_until_blocked(client: redis.Redis) -> None:
-    until_s = time.monotonic() + PATIENCE_S
-    while client.info("clients")["blocked_clients"] == 0:
-        assert time.monotonic() < until_s
+    until(lambda: client.info("clients")["blocked_clients"], "it does not block")
 
 
 async def until_blocked(client: redis.asyncio.Redis) -> None:

@@ -1,6 +1,5 @@
 """An embedded server as a master, and as a replica."""
 
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,6 +9,7 @@ import redis
 
 import penstock
 from penstock import policies
+from tests.support.deployments import until
 
 PATIENCE_S = 60
 PATIENCE_MS = PATIENCE_S * 1000
@@ -31,11 +31,13 @@ def address(server: penstock.Server) -> list[str]:
     return server.url.removeprefix("redis://").split(":")
 
 
+def is_logged(server: penstock.Server, text: str) -> bool:
+    return any(text in line for line in list(server.log))
+
+
 def wait_until_up(replica: penstock.Server) -> None:
     client = replica.client()
-    until_s = time.monotonic() + PATIENCE_S
-    while client.info("replication").get("master_link_status") != "up":
-        assert time.monotonic() < until_s, list(replica.log)
+    until(lambda: client.info("replication").get("master_link_status") == "up", "the replica has no link")
 
 
 def follow(replica: penstock.Server, master: penstock.Server) -> None:
@@ -129,9 +131,7 @@ def test_a_replica_finds_a_master_again_that_was_restarted(replica: penstock.Ser
         master.restart()
         master.client().set("later", "v")
 
-        until_s = time.monotonic() + PATIENCE_S
-        while sorted(replica.client().keys()) != [b"k", b"later"]:
-            assert time.monotonic() < until_s, list(replica.log)
+        until(lambda: sorted(replica.client().keys()) == [b"k", b"later"], "the replica does not get what came later")
 
 
 def test_a_replica_on_a_directory_keeps_its_copy(master: penstock.Server, tmp_path: Path) -> None:
@@ -162,9 +162,7 @@ def test_a_replica_in_memory_leaves_no_file(
 def test_a_master_that_is_not_there_is_said_in_the_log(replica: penstock.Server) -> None:
     replica.client().execute_command("REPLICAOF", "127.0.0.1", "1")
 
-    until_s = time.monotonic() + PATIENCE_S
-    while not any("The link to master 127.0.0.1:1 is down" in line for line in list(replica.log)):
-        assert time.monotonic() < until_s, list(replica.log)
+    until(lambda: is_logged(replica, "The link to master 127.0.0.1:1 is down"), "the log does not name the master")
     assert replica.client().info("replication")["master_link_status"] == "down"
 
 
@@ -172,9 +170,8 @@ def test_a_copy_by_a_file_needs_a_directory(replica: penstock.Server) -> None:
     with penstock.Server(repl_diskless_sync=False) as master:
         replica.client().execute_command("REPLICAOF", *address(master))
 
-        until_s = time.monotonic() + PATIENCE_S
-        while not any("The snapshot for replicas failed: the server is in memory" in line for line in list(master.log)):
-            assert time.monotonic() < until_s, list(master.log)
+        failure = "The snapshot for replicas failed: the server is in memory"
+        until(lambda: is_logged(master, failure), "the log does not name the failure")
 
 
 def test_keys_are_moved_to_another_server(master: penstock.Server, replica: penstock.Server) -> None:
@@ -191,9 +188,7 @@ def test_a_link_ends_with_the_server(master: penstock.Server) -> None:
     with penstock.Server() as replica:
         follow(replica, master)
 
-    until_s = time.monotonic() + PATIENCE_S
-    while master.client().info("replication")["connected_slaves"]:
-        assert time.monotonic() < until_s, list(master.log)
+    until(lambda: not master.client().info("replication")["connected_slaves"], "the link stays")
 
 
 def test_a_shutdown_ends_the_link(master: penstock.Server, replica: penstock.Server) -> None:
@@ -201,9 +196,7 @@ def test_a_shutdown_ends_the_link(master: penstock.Server, replica: penstock.Ser
 
     replica.client().shutdown(nosave=True)
 
-    until_s = time.monotonic() + PATIENCE_S
-    while master.client().info("replication")["connected_slaves"]:
-        assert time.monotonic() < until_s, list(master.log)
+    until(lambda: not master.client().info("replication")["connected_slaves"], "the link stays")
 
 
 def test_a_replica_makes_no_copies_of_recurring_entries_until_it_is_a_master(
