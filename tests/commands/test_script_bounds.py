@@ -45,11 +45,13 @@ ENDLESS = {
     "json of a large text": "while true do cjson.encode(('\\1'):rep(20000000)) end",
     "json without end": "while true do cjson.decode(cjson.encode({1,{2}})) end",
 }
-MEMORY = {
+GROWING = {
     "tables": "local t={} while true do t={t} end",
     "an array": "local t={} for i=1,1e10 do t[i]=i end",
     "texts": "local t={} for i=1,1e10 do t[i]=('x'):rep(1000)..i end",
     "a text that doubles": "local s='x' while true do s=s..s end",
+}
+MEMORY = {
     "a text": "return #string.rep('x',1000000000)",
     "a joined text": "local t={} for i=1,20 do t[i]=('x'):rep(50000000) end return #table.concat(t)",
     "a joined text of few items": "local s = ('x'):rep(5e7) return #table.concat({s, s, s, s, s, s, s, s, s, s, s})",
@@ -63,6 +65,13 @@ pytest.importorskip("lupa")
 @pytest.fixture
 def late() -> Late:
     return Late(UnitLog())
+
+
+@pytest.fixture
+def small_limits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An eighth of the memory that a script gets: to fill all of it takes a second."""
+    monkeypatch.setattr(lua_machine, "SOFT_LIMIT", 64 * MIB)
+    monkeypatch.setattr(lua_machine, "HARD_LIMIT", 80 * MIB)
 
 
 @pytest.fixture
@@ -110,22 +119,28 @@ def test_a_script_gets_so_much_memory_and_leaves_nothing(alone: Dialogue, code: 
     assert script(alone, "return redis.call('PING').ok") == b"PONG"
 
 
+@pytest.mark.parametrize("before", ["", STOPPED], ids=["collected", "told not to collect"])
+@pytest.mark.parametrize("code", GROWING.values(), ids=GROWING.keys())
+@pytest.mark.usefixtures("small_limits")
+def test_a_script_that_grows_gets_so_much_memory_and_leaves_nothing(alone: Dialogue, code: str, before: str) -> None:
+    assert "not enough memory" in str(script(alone, before + code))
+    assert alone.engine.scripts.memory() < 8 * MIB
+    assert script(alone, "return redis.call('PING').ok") == b"PONG"
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("locals_more", range(12))  # which moves the moment at which the watch finds it
+@pytest.mark.usefixtures("small_limits")
 def test_a_reply_that_takes_too_much_after_its_script_left_the_place_leaves_nothing(
-    locals_more: int, monkeypatch: pytest.MonkeyPatch
+    alone: Dialogue, locals_more: int
 ) -> None:
-    monkeypatch.setattr(lua_machine, "SOFT_LIMIT", 64 * MIB)
-    monkeypatch.setattr(lua_machine, "HARD_LIMIT", 80 * MIB)
-    dialogue = Dialogue(make_engine(SystemClock()))
-    dialogue("CONFIG SET busy-reply-threshold 60000")
     more = "".join([f"local x{number} = {{1}} " for number in range(locals_more)])
     code = "local v = {} table.insert(v, {v, v}) local function f() return v end "
 
     endless = code + more + "coroutine.resume(coroutine.create(function() end)) return v"
-    assert "not enough memory" in str(script(dialogue, endless))
-    assert script(dialogue, "return #redis.call('PING').ok") == 4
-    assert dialogue.engine.scripts.memory() < 8 * MIB
+    assert "not enough memory" in str(script(alone, endless))
+    assert script(alone, "return #redis.call('PING').ok") == 4
+    assert alone.engine.scripts.memory() < 8 * MIB
 
 
 def test_scripts_that_stop_the_collector_take_no_more_and_more(alone: Dialogue) -> None:
