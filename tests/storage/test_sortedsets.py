@@ -9,8 +9,12 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from penstock.storage.pair_order import MOST
+from penstock.storage.types.packed_table import MOST_ENTRIES
 from penstock.storage.types.set_forms.ordered_pairs import OrderedPairs
 from penstock.storage.types.set_forms.packed_parts import LONGEST_PACKED, MOST_PACKED
+from penstock.storage.types.set_forms.pair_ranges import lex_range, score_range
+from penstock.storage.types.set_forms.score_table import MOST as LONGEST_CHUNK
+from penstock.storage.types.set_forms.score_table import ScoreTable
 from penstock.storage.types.sorted_sets import LexBound, ScoreBound, SortedSet
 
 MEMBERS = st.sampled_from([b"", b"a", b"aa", b"ab", b"b", b"c", b"\xff", b"\xff\xff", b"B", b"\0"])
@@ -122,11 +126,19 @@ class PackedBesideContainers(RuleBasedStateMachine):
     def put(self, member: bytes, score: float) -> None:
         assert self.held.put(member, score) == self.plain.put(member, score)
 
-    @rule(room=st.integers(-2, 3), score=DOUBLES)
-    def fill(self, room: int, score: float) -> None:
-        """Up to the limit of the packed form, or over it."""
-        for number in range(MOST_PACKED - room - len(self.held)):
+    @rule(room=st.integers(-2, 3), most=st.sampled_from([MOST_PACKED, MOST_ENTRIES]), score=DOUBLES)
+    def fill(self, room: int, most: int, score: float) -> None:
+        """Up to the limit of a packed form, or over it."""
+        for number in range(most - room - len(self.held)):
             self.put(b"n%d" % number, score)
+
+    @rule(count=st.sampled_from([MOST_PACKED, MOST_PACKED + 1, MOST_ENTRIES, MOST_ENTRIES + 1]))
+    def fill_at_once(self, count: int) -> None:
+        self.start_anew()
+        self.held.unpack()
+        for number in range(count):
+            self.put(b"m%d" % number, number % 7 - 3.0)
+        self.held.pack()
 
     @rule(kept=st.integers(0, 3))
     def pop_down(self, kept: int) -> None:
@@ -154,11 +166,11 @@ class PackedBesideContainers(RuleBasedStateMachine):
 
     @rule(low=BOUNDS, high=BOUNDS)
     def find_scores(self, low: ScoreBound, high: ScoreBound) -> None:
-        assert self.held.score_range(low, high) == self.plain.score_range(low, high)
+        assert self.held.score_range(low, high) == score_range(self.plain, low, high)
 
     @rule(low=DOUBLES, high=BOUNDS)
     def remove_scores(self, low: float, high: ScoreBound) -> None:
-        start, stop = self.plain.score_range(ScoreBound(low, False), high)
+        start, stop = score_range(self.plain, ScoreBound(low, False), high)
         self.pop(start, min(stop - start, 3))
 
     @rule()
@@ -175,7 +187,7 @@ class PackedBesideContainers(RuleBasedStateMachine):
 
     @rule(start=st.integers(0, 2))
     def walk(self, start: int) -> None:
-        assert sorted(self.held.copy().walk(0, 2 * MOST_PACKED)[0]) == sorted(self.plain.scores)
+        assert sorted(self.held.copy().walk(0, 2 * max(MOST_PACKED, MOST_ENTRIES))[0]) == sorted(self.plain.scores)
 
     @invariant()
     def it_holds_the_same(self) -> None:
@@ -191,6 +203,81 @@ class PackedBesideContainers(RuleBasedStateMachine):
 
 
 TestPackedBesideContainers = PackedBesideContainers.TestCase
+
+
+class TableBesideContainers(RuleBasedStateMachine):
+    """Whatever is done to a table of scores is done to Python's containers, too."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.held = ScoreTable([])
+        self.plain = OrderedPairs()
+
+    @rule(member=NAMES, score=DOUBLES)
+    def put(self, member: bytes, score: float) -> None:
+        old = self.held.score(member)
+        assert old == self.plain.score(member)
+        self.held.put_over(member, score, old)
+        self.plain.put_over(member, score, old)
+
+    @rule(count=st.integers(1, 5 * LONGEST_CHUNK), step=st.sampled_from([-1.5, 0.0, 1.0]), first=DOUBLES)
+    def fill(self, count: int, step: float, first: float) -> None:
+        for number in range(count):
+            self.put(b"n%d" % number, first + number * step)
+
+    @rule(at=st.integers(0, 200), count=st.integers(1, 100))
+    def remove_some(self, at: int, count: int) -> None:
+        for _, member in self.plain.part(at, at + count):
+            assert self.held.remove(member) and self.plain.remove(member)
+
+    @rule(member=NAMES)
+    def remove(self, member: bytes) -> None:
+        assert self.held.remove(member) == self.plain.remove(member)
+
+    @rule(start=st.integers(0, 200), length=st.integers(0, 70))
+    def pop(self, start: int, length: int) -> None:
+        assert exact(self.held.pop_range(start, start + length)) == exact(self.plain.pop_range(start, start + length))
+
+    @rule(start=st.integers(0, 200), length=st.integers(0, 70))
+    def read(self, start: int, length: int) -> None:
+        found = self.held.part(start, start + length)
+        assert exact(found) == exact(self.plain.part(start, start + length))
+        assert exact(self.held.at(range(start, start + len(found)))) == exact(found)
+
+    @rule(low=BOUNDS, high=BOUNDS)
+    def find_scores(self, low: ScoreBound, high: ScoreBound) -> None:
+        assert score_range(self.held, low, high) == score_range(self.plain, low, high)
+
+    @rule(low=LEX_BOUNDS, high=LEX_BOUNDS, backwards=st.booleans())
+    def find_members(self, low: LexBound, high: LexBound, backwards: bool) -> None:
+        assert lex_range(self.held, low, high, backwards) == lex_range(self.plain, low, high, backwards)
+
+    @rule(member=NAMES, score=DOUBLES)
+    def find_place(self, member: bytes, score: float) -> None:
+        assert self.held.below(score, member) == self.plain.below(score, member)
+
+    @rule()
+    def copy(self) -> None:
+        before, self.held = self.held, self.held.copy()
+        before.put_over(b"in the other alone", 0.5, before.score(b"in the other alone"))
+
+    @rule()
+    def make_anew(self) -> None:
+        self.held = ScoreTable(list(self.held))
+
+    @rule(count=st.integers(1, 40))
+    def walk(self, count: int) -> None:
+        self.held.walk(0, count)
+
+    @invariant()
+    def it_holds_the_same(self) -> None:
+        self.held.check()
+        assert exact(self.held) == exact(self.plain) and exact(self.held.backwards()) == exact(self.plain.backwards())
+        assert self.held.by_member() == self.plain.scores and len(self.held) == len(self.plain)
+
+
+TestTableBesideContainers = TableBesideContainers.TestCase
+TestTableBesideContainers.settings = settings(max_examples=30, stateful_step_count=30, deadline=None)
 
 
 def is_packed(held: SortedSet) -> bool:
@@ -293,4 +380,13 @@ def test_equal_sets_have_equal_parts() -> None:
 def test_a_set_of_more_members_uses_more_memory() -> None:
     few, many = SortedSet([(1.0, b"a")]), SortedSet([(1.0, b"%d" % number) for number in range(1000)])
 
-    assert many.memory_usage() > few.memory_usage() + 100_000
+    assert many.memory_usage() > few.memory_usage() + 10_000
+
+
+@pytest.mark.skipif(not MOST_ENTRIES, reason="the plain build has Python's containers")
+@pytest.mark.parametrize("count", [MOST_PACKED + 1, 200, MOST_ENTRIES])
+def test_some_hundred_members_take_little_memory(count: int) -> None:
+    held = SortedSet([(float(number), b"member:%03d" % number) for number in range(count - 1)])
+    held.put(b"one more", 0.5)
+
+    assert held.memory_usage() < 700 + count * 50

@@ -111,10 +111,11 @@ def zscan(ctx: Context, args: list[bytes]) -> bytes:
         shown = reply.bulks(names_found if glob is None else [name for name in names_found if glob.matches(name)])
     else:
         names_found, following = zset.walk(cursor, page.count)
-        scores = zset.scores()
         words: list[bytes] = []
         for member in names_found:
+            score = zset.score(member)
+            assert score is not None, "a member that is met is there"
             if glob is None or glob.matches(member):
-                words += (member, b"%.17g" % scores[member])
+                words += (member, b"%.17g" % score)
         shown = reply.bulks(words)
     return reply.array([reply.bulk(b"%d" % following), shown])

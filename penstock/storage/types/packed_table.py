@@ -93,16 +93,22 @@ class PackedTable:
                 self._split()
         return True
 
-    def remove(self, text: bytes) -> bool:
-        """Remove a text; whether it was there. O(1), O(n) unless scattered."""
+    def take(self, text: bytes) -> bytes | None:
+        """Remove a text and return its value; None if it was not there. O(1), O(n) unless scattered."""
         index: i64 = self._index(text)
         bucket = self._buckets[index]
         at: i64 = _place_of(bucket, text)
         if at < 0:
-            return False
-        self._buckets[index] = bucket[:at] + bucket[at + HEAD + len(text) + bucket[at] :]
+            return None
+        start: i64 = at + HEAD + len(text)
+        stop: i64 = start + bucket[at]
+        self._buckets[index] = bucket[:at] + bucket[stop:]
         self._count -= 1
-        return True
+        return bucket[start:stop]
+
+    def remove(self, text: bytes) -> bool:
+        """Remove a text; whether it was there. O(1), O(n) unless scattered."""
+        return self.take(text) is not None
 
     def text_at(self, index: int) -> bytes:
         """The text with an index from 0 to their number - 1. O(n), some ns each."""

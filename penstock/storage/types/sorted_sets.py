@@ -1,7 +1,8 @@
 """Sorted sets: members ordered by score, and by their bytes where scores are equal.
 
-A small one is packed into one bytes object (packed_pairs.py). Once it has too many members or a long one, it is made
-of Python's containers (ordered_pairs.py), for good.
+A small one is packed into one bytes object (packed_pairs.py), one of some hundred members into a few of them
+(score_table.py). Once it has too many members or a long one, it is made of Python's containers (ordered_pairs.py), for
+good.
 """
 
 from collections.abc import Collection as Members
@@ -10,11 +11,15 @@ from typing import Final
 
 from penstock.storage.pair_order import Pair, PairOrder
 from penstock.storage.types.collection import Collection
+from penstock.storage.types.packed_table import MOST_ENTRIES
+from penstock.storage.types.scan_order import HashOrder
 from penstock.storage.types.set_forms import packed_pairs, pair_ranges
+from penstock.storage.types.set_forms.many_pairs import ManyPairs
 from penstock.storage.types.set_forms.ordered_pairs import OrderedPairs
 from penstock.storage.types.set_forms.packed_pairs import HEAD
 from penstock.storage.types.set_forms.packed_parts import EMPTY, LONGEST_PACKED, MOST_PACKED, place_at
 from penstock.storage.types.set_forms.pair_ranges import LexBound, ScoreBound
+from penstock.storage.types.set_forms.score_table import ScoreTable
 
 __all__ = ["LexBound", "Pair", "ScoreBound", "SortedSet"]
 
@@ -38,34 +43,50 @@ class SortedSet(Collection):
         self.counts = None
         self._few = EMPTY
         self._count = 0
-        self._many: OrderedPairs | None = None
+        self._many: ManyPairs | None = None
         self.is_large = False
         if pairs:
             self._take(OrderedPairs(pairs))
 
     def _take(self, ordered: OrderedPairs) -> None:
         """Take these pairs, packed where they are few."""
-        order = ordered.order
-        few = packed_pairs.packed(list(order)) if len(order) <= MOST_PACKED else None
-        if few is None:
+        count = len(ordered)
+        if count > max(MOST_PACKED, MOST_ENTRIES):
             self._many = ordered
+            return
+        pairs = ordered.part(0, count)
+        few = packed_pairs.packed(pairs)
+        if few is not None:
+            self._few, self._count, self._many = few, count, None
         else:
-            self._few, self._count, self._many = few, len(ordered.scores), None
+            is_for_table = count <= MOST_ENTRIES and packed_pairs.are_short(pairs)
+            self._many = ScoreTable(pairs) if is_for_table else ordered
 
     def pack(self) -> None:
         """Pack the pairs where they are few; the caller has added many at once after `unpack`. O(n)."""
-        if self._many is not None:
+        if isinstance(self._many, OrderedPairs):
             self._take(self._many)
 
-    def unpack(self) -> OrderedPairs:
-        """The pairs in Python's containers, where they are from now on."""
-        if self._many is None:
-            self._many = OrderedPairs(packed_pairs.pairs_of(self._few))
+    def unpack(self) -> None:
+        """Have the pairs in Python's containers from now on. O(n)."""
+        if not isinstance(self._many, OrderedPairs):
+            self._many = OrderedPairs(self.pairs())
             self._few, self._count = EMPTY, 0
-        return self._many
+
+    def _with_room_for(self, member: bytes) -> ManyPairs:
+        """The pairs in a form that may have one more, in which they are from now on. O(1); O(n) where that changes."""
+        many = self._many
+        if many is None and self._count < MOST_ENTRIES:
+            many = self._many = ScoreTable(packed_pairs.pairs_of(self._few))
+            self._few, self._count = EMPTY, 0
+        if many is None or not many.has_room_for(member):
+            self.unpack()
+            many = self._many
+        assert many is not None, "the pairs are in a form for many"
+        return many
 
     def __len__(self) -> int:
-        return self._count if self._many is None else len(self._many.scores)
+        return self._count if self._many is None else len(self._many)
 
     def copy(self) -> "SortedSet":
         copied = SortedSet()
@@ -88,13 +109,13 @@ class SortedSet(Collection):
         """Add a member, or change its score unless that is equal; returns the one before, None for a new member.
         O(log n)."""
         many = self._many
-        if many is not None:
+        if isinstance(many, OrderedPairs):
             before = many.put(member, score)
             count = len(many.scores)
             if before is None and not count & count - 1:
                 self.recount(count - 1, count)
             return before
-        old = packed_pairs.score_of(self._few, member)
+        old = self.score(member)
         if old is None or old != score:
             self.put_over(member, score, old)
         return old
@@ -111,7 +132,10 @@ class SortedSet(Collection):
                 self._count += 1
                 self.recount(self._count - 1, self._count)
                 return
-        self.unpack().put_over(member, score, old)
+        many = self._many
+        if many is None or old is None:
+            many = self._with_room_for(member)
+        many.put_over(member, score, old)
         if old is None:
             self.recount(len(self) - 1, len(self))
 
@@ -149,13 +173,13 @@ class SortedSet(Collection):
         """The score of a member; None if it is not there. O(1)."""
         if self._many is None:
             return packed_pairs.score_of(self._few, member)
-        return self._many.scores.get(member)
+        return self._many.score(member)
 
     def scores(self) -> dict[bytes, float]:
         """The scores by member, not to be changed: valid until the next change. O(1), O(n) while packed."""
         if self._many is None:
             return {member: score for score, member in packed_pairs.pairs_of(self._few)}
-        return self._many.scores
+        return self._many.by_member()
 
     def members(self) -> Members[bytes]:
         """The members, in any order: valid until the next change. O(1), O(n) while packed."""
@@ -163,29 +187,29 @@ class SortedSet(Collection):
 
     def pairs(self) -> Iterable[Pair]:
         """All pairs in order: valid until the next change. O(1), O(n) while packed."""
-        return packed_pairs.pairs_of(self._few) if self._many is None else self._many.order
+        return packed_pairs.pairs_of(self._few) if self._many is None else self._many
 
     def pairs_backwards(self) -> Iterable[Pair]:
         """As `pairs`, from the last to the first."""
-        return packed_pairs.pairs_of(self._few)[::-1] if self._many is None else self._many.order.backwards()
+        return packed_pairs.pairs_of(self._few)[::-1] if self._many is None else self._many.backwards()
 
     def pairs_of(self, indexes: Iterable[int]) -> list[Pair]:
         """The pairs at some indexes, in any order. O(log n) each."""
         if self._many is not None:
-            return self._many.order.at(indexes)
+            return self._many.at(indexes)
         pairs = packed_pairs.pairs_of(self._few)
         return [pairs[index] for index in indexes]
 
     def pairs_at(self, start: int, stop: int) -> list[Pair]:
         """The pairs at the indexes [start, stop), in order, in a list of the caller's own. O(log n + pairs)."""
         if self._many is not None:
-            return self._many.order.part(start, stop)
+            return self._many.part(start, stop)
         return packed_pairs.pairs_of(self._few_at(start, stop))
 
     def members_at(self, start: int, stop: int) -> list[bytes]:
         """The members alone, as `pairs_at`."""
         if self._many is not None:
-            return [member for _, member in self._many.order.part(start, stop)]
+            return [member for _, member in self._many.part(start, stop)]
         return packed_pairs.members_of(self._few_at(start, stop))
 
     def _few_at(self, start: int, stop: int) -> bytes:
@@ -197,24 +221,33 @@ class SortedSet(Collection):
 
     def rank(self, member: bytes) -> int:
         """The index of a member, which must be there. O(log n)."""
-        return packed_pairs.index_of(self._few, member) if self._many is None else self._many.rank(member)
+        many = self._many
+        if many is None:
+            return packed_pairs.index_of(self._few, member)
+        score = many.score(member)
+        assert score is not None, "the member is there"
+        return many.below(score, member)
 
     def score_range(self, low: ScoreBound, high: ScoreBound) -> tuple[int, int]:
         """The indexes [start, stop) of the members with scores between two bounds. O(log n)."""
         if self._many is not None:
-            return self._many.score_range(low, high)
+            return pair_ranges.score_range(self._many, low, high)
         start = packed_pairs.index_for(self._few, low.score, after=low.excludes)
         stop = packed_pairs.index_for(self._few, high.score, after=not high.excludes)
         return start, max(start, stop)
 
     def lex_range(self, low: LexBound, high: LexBound, backwards: bool = False) -> tuple[int, int]:
         """The indexes [start, stop) of the members between two bounds, as pair_ranges.lex_range."""
-        order = PairOrder(packed_pairs.pairs_of(self._few)) if self._many is None else self._many.order
+        many = self._many
+        order: PairOrder | ManyPairs = PairOrder(packed_pairs.pairs_of(self._few)) if many is None else many
         return pair_ranges.lex_range(order, low, high, backwards)
 
     def walk(self, cursor: int, count: int) -> tuple[list[bytes], int]:
-        """`count` members from a cursor on, and the next cursor, as HashOrder.walk. The first call costs O(n)."""
-        return self.unpack().walk(cursor, count)
+        """`count` members from a cursor on, and the next cursor, as HashOrder.walk. The first call costs O(n), each one
+        while the pairs are few."""
+        if self._many is None:
+            return HashOrder(self.members(), 0).walk(cursor, count)
+        return self._many.walk(cursor, count)
 
     def check(self) -> None:
         """Assert the invariants."""

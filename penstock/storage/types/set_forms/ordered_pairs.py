@@ -1,37 +1,40 @@
 """The pairs of a large sorted set: a dict of the scores, and the pairs in order.
 
-A small sorted set has its pairs packed (packed_pairs.py); sorted_sets.py chooses. This form is the oracle of that one.
+A smaller sorted set has its pairs packed (packed_pairs.py, score_table.py); sorted_sets.py chooses. This form is the
+oracle of those.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from itertools import islice
-from math import inf, nextafter
 from typing import Final
 
 from penstock.storage.pair_order import Pair, PairOrder
 from penstock.storage.types.collection import PART_OVERHEAD
-from penstock.storage.types.scan_order import HashOrder
-from penstock.storage.types.set_forms.pair_ranges import ScoreBound
+from penstock.storage.types.set_forms.many_pairs import ManyPairs
 
 SAMPLED: Final = 64  # members measured for the estimate of memory_usage
 
 
-class OrderedPairs:
-    """Members and scores.
+class OrderedPairs(ManyPairs):
+    """Any number of members, and their scores.
 
-    Invariants: `order` has exactly the pairs (scores[member], member); `scan_order` (created by the first ZSCAN of a
-    large set, dropped at the end of the scan), if it is there, has every member. No score is NaN. In the costs, n is
-    the number of members.
+    Invariant: `order` has exactly the pairs (scores[member], member).
     """
 
-    __slots__ = ("order", "scan_order", "scores")
+    __slots__ = ("order", "scores")
 
     def __init__(self, pairs: Iterable[Pair] = ()) -> None:
         """Takes pairs with different members, in any order. O(n log n)."""
         listed = sorted(pairs)  # in order already, if they were packed: then it costs a comparison each
         self.order = PairOrder(listed)
         self.scores: dict[bytes, float] = {member: score for score, member in listed}
-        self.scan_order: HashOrder | None = None
+        self.scan_order = None
+
+    def __len__(self) -> int:
+        return len(self.scores)
+
+    def __iter__(self) -> Iterator[Pair]:
+        return iter(self.order)
 
     def copy(self) -> "OrderedPairs":
         copied = OrderedPairs()
@@ -40,7 +43,7 @@ class OrderedPairs:
         return copied
 
     def memory_usage(self) -> int:
-        """An estimate in bytes, from the sizes of the first members. O(1)."""
+        """An estimate, from the sizes of the first members. O(1)."""
         count = len(self.scores)
         sampled = [len(member) for member in islice(self.scores, SAMPLED)]
         return 500 + count * (PART_OVERHEAD + 190) + sum(sampled) * count // max(len(sampled), 1)
@@ -61,8 +64,10 @@ class OrderedPairs:
             self.put_over(member, score, old)
         return old
 
+    def has_room_for(self, member: bytes) -> bool:
+        return True
+
     def put_over(self, member: bytes, score: float, old: float | None) -> None:
-        """Add a member, or change its score; `old` is the present one, None for a new member. O(log n)."""
         if old is not None:
             self.order.remove(old, member)
         elif self.scan_order is not None:
@@ -71,7 +76,6 @@ class OrderedPairs:
         self.order.add((score, member))
 
     def remove(self, member: bytes) -> bool:
-        """Remove a member; returns whether it was there. O(log n)."""
         score = self.scores.pop(member, None)
         if score is None:
             return False
@@ -81,7 +85,6 @@ class OrderedPairs:
         return True
 
     def pop_range(self, start: int, stop: int) -> list[Pair]:
-        """Remove and return the pairs at the indexes [start, stop), in order. O(log n) for each."""
         taken = self.order.take(start, stop)
         for _, member in taken:
             del self.scores[member]
@@ -89,39 +92,26 @@ class OrderedPairs:
                 self.scan_order.remove(member)
         return taken
 
-    # -- indexes in the order ---------------------------------------------------------------------------------------
+    # -- reading ----------------------------------------------------------------------------------------------------
 
-    def rank(self, member: bytes) -> int:
-        """The index of a member, which must be there. O(log n)."""
-        return self.order.below(self.scores[member], member)
+    def score(self, member: bytes) -> float | None:
+        return self.scores.get(member)
 
-    def score_range(self, low: ScoreBound, high: ScoreBound) -> tuple[int, int]:
-        """The indexes [start, stop) of the members with scores between two bounds. O(log n)."""
-        start = self._index_after(low.score) if low.excludes else self._index_from(low.score)
-        stop = self._index_from(high.score) if high.excludes else self._index_after(high.score)
-        return start, max(start, stop)
+    def by_member(self) -> dict[bytes, float]:
+        return self.scores
 
-    def _index_from(self, score: float) -> int:
-        return self.order.below(score, b"")
+    def backwards(self) -> Iterable[Pair]:
+        return self.order.backwards()
 
-    def _index_after(self, score: float) -> int:
-        return len(self.order) if score == inf else self.order.below(nextafter(score, inf), b"")
+    def part(self, start: int, stop: int) -> list[Pair]:
+        return self.order.part(start, stop)
 
-    # -- scanning ---------------------------------------------------------------------------------------------------
+    def at(self, indexes: Iterable[int]) -> list[Pair]:
+        return self.order.at(indexes)
 
-    def walk(self, cursor: int, count: int) -> tuple[list[bytes], int]:
-        """`count` members from a cursor on, and the next cursor, as HashOrder.walk. The first call costs O(n)."""
-        if self.scan_order is None:
-            self.scan_order = HashOrder(self.scores, 0)
-        members, following = self.scan_order.walk(cursor, count)
-        if not following:
-            self.scan_order = None
-        return members, following
+    def below(self, score: float, member: bytes) -> int:
+        return self.order.below(score, member)
 
     def check(self) -> None:
-        """Assert the invariants."""
         self.order.check()
-        assert list(self.order) == sorted((score, member) for member, score in self.scores.items())
-        assert all(score == score for score in self.scores.values()), "a score that is no number"
-        if self.scan_order is not None:
-            self.scan_order.check(self.scores)
+        super().check()

@@ -28,12 +28,20 @@ HEAD: Final = SCORE + 1  # bytes of a pair before its member
 
 def packed(pairs: list[Pair]) -> bytes | None:
     """Pairs that are in order; None where they are too many, or one is too long. O(bytes)."""
-    if len(pairs) > MOST_PACKED:
+    if len(pairs) > MOST_PACKED or not are_short(pairs):
         return None
+    return joined(pairs)
+
+
+def are_short(pairs: list[Pair]) -> bool:
+    """Whether all of them may be packed. O(pairs)."""
+    return all(len(member) <= LONGEST_PACKED for _, member in pairs)
+
+
+def joined(pairs: list[Pair]) -> bytes:
+    """Pairs that are in order and short. O(bytes)."""
     writer = BytesWriter()
     for score, member in pairs:
-        if len(member) > LONGEST_PACKED:
-            return None
         write_f64_le(writer, score)
         writer.append(len(member))
         writer.write(member)

@@ -1,6 +1,9 @@
 """Ranges of a sorted set's pairs, which are ordered by score, then by their members' bytes."""
 
+from math import inf, nextafter
+
 from penstock.storage.pair_order import PairOrder
+from penstock.storage.types.set_forms.many_pairs import ManyPairs
 
 
 class ScoreBound:
@@ -39,7 +42,18 @@ class LexBound:
         return member < self.member if self.excludes else member <= self.member
 
 
-def lex_range(order: PairOrder, low: LexBound, high: LexBound, backwards: bool = False) -> tuple[int, int]:
+def score_range(pairs: ManyPairs, low: ScoreBound, high: ScoreBound) -> tuple[int, int]:
+    """The indexes [start, stop) of the members with scores between two bounds. O(log n)."""
+    start = _index_after(pairs, low.score) if low.excludes else pairs.below(low.score, b"")
+    stop = pairs.below(high.score, b"") if high.excludes else _index_after(pairs, high.score)
+    return start, max(start, stop)
+
+
+def _index_after(pairs: ManyPairs, score: float) -> int:
+    return len(pairs) if score == inf else pairs.below(nextafter(score, inf), b"")
+
+
+def lex_range(order: PairOrder | ManyPairs, low: LexBound, high: LexBound, backwards: bool = False) -> tuple[int, int]:
     """The indexes [start, stop) of the members between two bounds, if all scores are equal. O(log n).
 
     If scores differ, members are not in the order of their bytes, and Redis promises nothing. Here the result is
@@ -64,7 +78,7 @@ def lex_range(order: PairOrder, low: LexBound, high: LexBound, backwards: bool =
     return start, next(ends, len(members))
 
 
-def _lex_index(order: PairOrder, score: float, bound: LexBound, after: bool) -> int:
+def _lex_index(order: PairOrder | ManyPairs, score: float, bound: LexBound, after: bool) -> int:
     if bound.side:
         return 0 if bound.side < 0 else len(order)
     return order.below(score, bound.member + b"\0" if after else bound.member)  # the next member there can be
