@@ -1,6 +1,6 @@
-"""Runs suites of libraries that test with fakeredis: as they are, and with only their imports changed.
+"""Runs suites of libraries that test with fakeredis, and fakeredis's own: as they are, and with only imports changed.
 
-    python -m tests.clients.fakeredis_suites
+    python -m tests.clients.fakeredis_suites [LIBRARY ...]
 
 The libraries' sources, with their tests, are downloaded into build/clients/suites.
 """
@@ -11,15 +11,19 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Final, NamedTuple
+
+from tests.support.deployments import RedisProcess
 
 ROOT: Final = Path(__file__).parent.parent.parent
 FOLDER: Final = ROOT / "build/clients/suites"
 PYTHON: Final = FOLDER / "python/bin/python"
 CHANGES: Final = (  # of lines, as docs/instead-of-fakeredis.md has them
     (r"^import fakeredis(\.aioredis)?$", "from penstock.testing import fake as fakeredis"),
-    (r"^from fakeredis(\.aioredis)? import", r"from penstock.testing.fake\1 import"),
+    (r"^( *)from fakeredis(\.aioredis)? import (?!_)", r"\1from penstock.testing.fake\2 import "),
+    (r"^(from fakeredis\._clients.* import .*TcpFakeServer)$", r"\1\nfrom penstock.testing.fake import TcpFakeServer"),
     (r"\"fakeredis\.", '"penstock.testing.fake.'),
 )
 OURS: Final = (f"{ROOT}[lua]", "redis==8.1.0")
@@ -28,13 +32,18 @@ LONGEST_S: Final = 1800
 
 
 class Suite(NamedTuple):
-    """A library with tests in its source distribution: `needs` for them, `paths` and `only` (-k) tests."""
+    """A library with tests in its source distribution: `needs` for them, `paths` and `only` (-k, -m) tests.
+
+    redis_port: where the tests want a Redis, also those that do not use it.
+    """
 
     library: str
     version: str
     needs: tuple[str, ...]
     paths: tuple[str, ...]
     only: str = ""
+    marks: str = ""
+    redis_port: int = 0
 
     @property
     def folder(self) -> Path:
@@ -72,6 +81,22 @@ SUITES: Final = (
         ),
         "redis or Redis",
     ),
+    Suite(  # without those of modules of Redis, of Dragonfly, and of random requests beside a Redis
+        "fakeredis",
+        "2.40.0",
+        ("valkey", "jsonpath-ng", "pyprobables", "pytest-asyncio", "pytest-mock", "pytest-timeout", "hypothesis"),
+        (
+            "test/test_mixins",
+            "test/test_async",
+            "test/test_tcp_server",
+            "test/test_valkey",
+            "test/test_internals",
+            "test/test_keyspace_notifications.py",
+            "test/test_subkey_notifications.py",
+        ),
+        marks="fake or tcp_server",
+        redis_port=6390,
+    ),
 )
 
 
@@ -106,7 +131,7 @@ def install(suite: Suite) -> None:
 def change_imports(suite: Suite) -> None:
     """Copy the library's source, and change the imports of its tests."""
     shutil.copytree(suite.folder, suite.changed)
-    for path in suite.changed.glob("tests/**/*.py"):
+    for path in suite.changed.glob("test*/**/*.py"):
         text = path.read_text()
         for pattern, changed in CHANGES:
             text = re.sub(pattern, changed, text, flags=re.MULTILINE)
@@ -116,8 +141,8 @@ def change_imports(suite: Suite) -> None:
 def result_of(suite: Suite, folder: Path) -> str:
     """The last line that pytest says, and the tests that failed."""
     ended = run(
-        PYTHON, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-W", "ignore", "-rfE", "-k", suite.only, *suite.paths,
-        folder=folder, PYTHONPATH=str(ROOT),
+        PYTHON, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-W", "ignore", "-rfE", "-k", suite.only,
+        "-m", suite.marks, *suite.paths, folder=folder, PYTHONPATH=str(ROOT),
     )  # fmt: skip
     lines = ended.stdout.splitlines() or [ended.stderr]
     failed = [line for line in lines if line.startswith(("FAILED", "ERROR"))]
@@ -127,14 +152,18 @@ def result_of(suite: Suite, folder: Path) -> str:
 def results(suite: Suite) -> Iterator[str]:
     """The results of one suite, in lines."""
     yield f"{suite.library} {suite.version}"
-    yield "  on fakeredis: " + result_of(suite, suite.folder)
-    yield "  on penstock:  " + result_of(suite, suite.changed)
+    with ExitStack() as stack:
+        if suite.redis_port:
+            server = RedisProcess(FOLDER, "--port", str(suite.redis_port), "--save", "", port=suite.redis_port)
+            stack.callback(server.kill)
+        yield "  on fakeredis: " + result_of(suite, suite.folder)
+        yield "  on penstock:  " + result_of(suite, suite.changed)
 
 
 def main() -> int:
-    """Install what is missing, and run all suites."""
+    """Install what is missing, and run the suites that are named, or all."""
     FOLDER.mkdir(parents=True, exist_ok=True)
-    for suite in SUITES:
+    for suite in [one for one in SUITES if one.library in sys.argv[1:] or not sys.argv[1:]]:
         if not suite.folder.exists():
             install(suite)
         if not suite.changed.exists():

@@ -134,6 +134,25 @@ def test_a_version_is_the_nearest_that_is_there(version: Any, server_type: str, 
     assert str(client.info("server")["redis_version"]).startswith(shown)
 
 
+def test_a_type_of_server_that_is_not_there_is_refused() -> None:
+    with pytest.raises(ValueError, match="not 'redsi'"):
+        FakeRedis(server_type="redsi")
+
+
+def test_clients_of_other_versions_do_not_meet() -> None:
+    FakeRedis(host="h", version="8.2").set("k", "v")
+
+    assert FakeRedis(host="h", version="8.2").get("k") == b"v"
+    assert FakeRedis(host="h", version="7.2").get("k") is None
+
+
+def test_a_client_may_begin_without_a_connection() -> None:
+    client = FakeRedis(connected=False)
+
+    with pytest.raises(redis.ConnectionError):
+        client.ping()
+
+
 def test_options_are_redis_pys() -> None:
     client = FakeRedis(decode_responses=True, db=2, single_connection_client=True, protocol=3, client_name="x")
     client.set("k", "v")

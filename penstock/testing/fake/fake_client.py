@@ -39,7 +39,8 @@ def _options_there(server: FakeServer, options: dict[str, Any]) -> dict[str, Any
 class FakeClient:
     """A client of `server`; of the one at its host and port; or, without either, of a server of its own.
 
-    Other arguments are those of the library's client; lua_modules is fakeredis's, and not needed here.
+    connected: whether the server takes its clients. Other arguments are those of the library's client; lua_modules is
+    fakeredis's, and not needed here.
 
     library: the library's client, which comes after this class as a base.
     """
@@ -54,6 +55,7 @@ class FakeClient:
         version: Version | None = None,
         server_type: str | None = None,
         lua_modules: object = None,
+        connected: bool = True,
         connection_pool: Any = None,
         single_connection_client: bool = False,
         **options: Any,
@@ -63,6 +65,8 @@ class FakeClient:
             made = self.library(*values, **self._with_defaults(options))
             is_placed = bool(values) or "host" in options
             connection_pool = self._pool_of(made, is_placed, server, version, server_type)
+            if not connected:
+                connection_pool.connection_kwargs["server"].connected = False
         super().__init__(  # type: ignore[call-arg]  # the library's
             connection_pool=connection_pool, single_connection_client=single_connection_client
         )

@@ -15,8 +15,16 @@ from penstock.testing.embedded import Server
 Version: TypeAlias = tuple[int, ...] | str | int
 
 
+TYPES: Final = ("redis", "valkey", "dragonfly", "kividb")
+
+
 def compat_version_of(version: Version | None, server_type: str) -> str:
-    """The `compat-version` nearest to a version of fakeredis's: the newest that begins like it, or the oldest."""
+    """The `compat-version` nearest to a version of fakeredis's: the newest that begins like it, or the oldest.
+
+    ValueError for a type that is not one of TYPES; Dragonfly and KiviDB are taken for Redis.
+    """
+    if server_type not in TYPES:
+        raise ValueError(f"server_type is one of {', '.join(TYPES)}, not {server_type!r}")
     if server_type == "valkey":
         return next(name for name in VERSIONS if name.startswith("valkey"))
     if version is None:
@@ -36,8 +44,7 @@ class PatchedTimeServer(Server):
 class FakeServer:
     """An embedded server that ends when nothing refers to it. Its clients are refused while `connected` is False.
 
-    version: the server that it passes for; by default the newest. server_type: "redis" or "valkey"; another one is
-    taken for Redis.
+    version: the server that it passes for; by default the newest. server_type: one of TYPES.
     """
 
     def __init__(
@@ -71,8 +78,9 @@ class Places:
         self._servers: dict[tuple[object, ...], FakeServer] = {}
 
     def server(self, options: dict[str, Any], version: Version | None, server_type: str) -> FakeServer:
-        """The server of its type for a connection's options; version is that of a new one."""
-        place = (server_type, options.get("path"), options.get("host", "localhost"), options.get("port", 6379))
+        """The server for a connection's options, of a version and type."""
+        compat = compat_version_of(version, server_type)
+        place = (compat, options.get("path"), options.get("host", "localhost"), options.get("port", 6379))
         with self._lock:
             if place not in self._servers:
                 self._servers[place] = FakeServer(version, server_type)
