@@ -3,7 +3,8 @@
 import pytest
 
 from penstock.errors import UsageError
-from penstock.transfer import counts, progress
+from penstock.progress_line import bar
+from penstock.transfer import counts
 from penstock.transfer.cli import server_address
 
 
@@ -21,5 +22,5 @@ def test_the_numbers_of_both_sides_stand_beside_each_other() -> None:
 
 
 def test_a_bar_needs_to_know_the_whole() -> None:
-    assert progress.bar(5_000_000, 10_000_000) == "[##########..........] 5.0 of 10.0 MB"
-    assert progress.bar(5_000_000, -1) == "5.0 MB"
+    assert bar(5_000_000, 10_000_000) == "[##########..........] 5.0 of 10.0 MB"
+    assert bar(5_000_000, -1) == "5.0 MB"
