@@ -3,6 +3,9 @@
     server up - two workers - half of the jobs - one worker is killed (SIGKILL) - a new one takes its place -
     the server is stopped and started with the same data - the other half - all done? - results read
 
+Behind Sentinels it is the master that is killed, and a replica that goes on; in a cluster of three, slots move to
+another node, which is killed then (`many_servers.py`).
+
 A job squares its number and appends both to a file, so that what was done is known without asking the server. Workers
 are kept as a container host keeps them: one that ends is started again, and counted.
 """
@@ -16,7 +19,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.clients.frameworks import APPS, Framework
+from tests.clients.frameworks import APPS, CLUSTER, SENTINELS, Framework
+from tests.clients.many_servers import ClusterOfThree, Servers, WatchedServers
 from tests.clients.servers import KeptServer
 from tests.clients.session_reaper import SessionReaper, end_session
 
@@ -91,28 +95,27 @@ class Course:
         self._reaper = reaper
         self._done = directory / "done.txt"
         self._done.touch()
-        self._server = KeptServer(directory, framework.in_cluster, framework.by_tls)
+        self._server = servers_of(framework, directory)
         self._server_up()
         self.server_version = self._server.version()
         self._environment = os.environ | {
             "JOBS_DONE": str(self._done),
             "JOBS_SENT": str(directory / "sent.txt"),
-            "PORT": str(self._server.port),
-            "REDIS_URL": self._server.url,
-            "NODE_EXTRA_CA_CERTS": str(self._server.authority or ""),
+            **self._server.environment,
             "PATH": f"{framework.programs}{os.pathsep}{os.environ['PATH']}",
             "PYTHONPATH": str(APPS),
             "PYTHONDONTWRITEBYTECODE": "1",
-            "IN_CLUSTER": "1" if framework.in_cluster else "",
         }
         self._workers: list[Worker] = []
 
     def _server_up(self) -> None:
-        self._reaper.watch(self._server.pid)
+        for leader in self._server.leaders:
+            self._reaper.watch(leader)
         self._server.wait_until_ready()
 
     def _restart_server(self) -> None:
-        self._reaper.forget(self._server.pid)
+        for leader in self._server.leaders:
+            self._reaper.forget(leader)
         self._server.stop()
         self._server.start()
         self._server_up()
@@ -224,6 +227,15 @@ class Course:
         outcome.lost = outcome.sent - outcome.done
         outcome.repeated = len(finished) - len(numbers)
         outcome.wrong = sum(1 for number, square in finished if square != number * number)
+
+
+def servers_of(framework: Framework, directory: Path) -> Servers:
+    """What a framework is run beside."""
+    if framework.beside_servers == SENTINELS:
+        return WatchedServers(directory)
+    if framework.beside_servers == CLUSTER:
+        return ClusterOfThree(directory)
+    return KeptServer(directory, framework.in_cluster, framework.by_tls)
 
 
 @contextlib.contextmanager

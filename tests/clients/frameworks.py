@@ -3,7 +3,7 @@
 import json
 import shutil
 import subprocess
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 HERE = Path(__file__).parent
@@ -13,6 +13,7 @@ PYTHONS = INSTALLED / "python"
 BUILT = INSTALLED / "programs"
 DEBIAN = Path("/usr/bin")
 NODE = INSTALLED / "npm/node_modules"
+ONE_SERVER, SENTINELS, CLUSTER = "one", "sentinels", "cluster"
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +22,7 @@ class Framework:
 
     `may_lose`: jobs that its design (not the server) may lose with a killed worker, as many as one worker holds.
     `kept`: results that must be read back through the framework itself. `beside`: further processes,
-    started again with the server if `beside_restarts`.
+    started again with the server if `beside_restarts`. `beside_servers`: ONE_SERVER, SENTINELS or CLUSTER.
     `nudged`: it looks for lost jobs only when a new one comes. `in_cluster`: the server has `cluster-enabled yes`.
     `by_tls`: it comes by TLS, as a user with the rights that the jobs need (`servers.py`).
     """
@@ -41,6 +42,7 @@ class Framework:
     remark: str = ""
     in_cluster: bool = False
     by_tls: bool = False
+    beside_servers: str = ONE_SERVER
 
     @property
     def version(self) -> str:
@@ -141,7 +143,7 @@ def _node(
 
 
 # Jobs that a worker holds when it is killed come back by a timeout in every one of these but where `may_lose` says so.
-FRAMEWORKS = (
+ALONE = (
     _python(
         "rq",
         "rq",
@@ -246,4 +248,40 @@ FRAMEWORKS = (
         jobs=2000,
         in_cluster=True,
     ),
+)
+
+
+def _again(names: tuple[str, ...], servers: str, words: str, exercised: str) -> tuple[Framework, ...]:
+    """Some of those above, beside more than one server."""
+    found = [framework for framework in ALONE if framework.name in names]
+    return tuple(
+        replace(one, name=f"{one.name}{words}", exercised=exercised, beside_servers=servers, remark="") for one in found
+    )
+
+
+BEHIND, LOST = " behind Sentinels", "the master is killed, a replica promoted"
+WATCHED = ("celery", "faststream", "bullmq", "ioredis 6", "node-redis 6")
+DIVIDED = ("redis_cluster", "ioredis 6 Cluster", "node-redis 6 cluster", "redisc (Go)")
+PY = replace(next(one for one in ALONE if one.name == "redis_cluster"), beside_servers=SENTINELS)
+FRAMEWORKS = (
+    *ALONE,
+    replace(
+        _again(("rq",), SENTINELS, BEHIND, LOST)[0],
+        worker=tuple(
+            "--config" if word == "--url" else word.replace("{url}", "rq_settings") for word in ALONE[0].worker
+        ),
+    ),
+    *_again(WATCHED, SENTINELS, BEHIND, LOST),
+    replace(
+        PY, name="redis-py behind Sentinels", exercised="consumer group, XAUTOCLAIM, transactions", in_cluster=False
+    ),
+    replace(
+        PY,
+        name="redis-py's asyncio behind Sentinels",
+        exercised="consumer group, XAUTOCLAIM, transactions",
+        worker=(PY.worker[0], "redis_asyncio_app.py", "work"),
+        sender=(PY.sender[0], "redis_asyncio_app.py"),
+        in_cluster=False,
+    ),
+    *_again(DIVIDED, CLUSTER, ", three nodes", "slots move to a node that is killed then"),
 )

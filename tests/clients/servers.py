@@ -29,8 +29,15 @@ KEYS = ("~jobs", "~results", "~{desk}*", "&kept")  # of the jobs in tests/client
 COMMANDS = ("+@read", "+@write", "+@connection", "+@transaction", "+@scripting", "+@pubsub", "+info")
 
 
+def version_of(server: redis.Redis) -> str:
+    """As it tells in INFO: `Redis 8.6.3`, `Penstock 0.1.0`."""
+    told: dict[str, object] = server.info("server")
+    own = told.get("penstock_version")
+    return f"Penstock {own}" if own else f"Redis {told['redis_version']}"
+
+
 class KeptServer:
-    """One server, with its data; `start` again after `stop`. It leads a session of its own, of which `pid` tells.
+    """One server, with its data; `start` again after `stop`. It leads a session of its own (`leaders`).
 
     in_cluster: it is the only node of a cluster, which owns every slot. by_tls: `url` is one of a user with few rights,
     by TLS; `authority` signed the server's certificate.
@@ -52,8 +59,19 @@ class KeptServer:
         self._process = self._started()
 
     @property
-    def pid(self) -> int:
-        return self._process.pid
+    def leaders(self) -> list[int]:
+        """Processes that lead a session."""
+        return [self._process.pid]
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """What the programs of the frameworks are told."""
+        return {
+            "PORT": str(self.port),
+            "REDIS_URL": self.url,
+            "NODE_EXTRA_CA_CERTS": str(self.authority or ""),
+            "IN_CLUSTER": "1" if self._in_cluster else "",
+        }
 
     @property
     def url(self) -> str:
@@ -98,11 +116,8 @@ class KeptServer:
         self._process.wait()
 
     def version(self) -> str:
-        """As it tells in INFO: `Redis 8.6.3`, `Penstock 0.1.0`."""
         with redis.Redis(LOCALHOST, self.port) as link:
-            told: dict[str, object] = link.info("server")
-        own = told.get("penstock_version")
-        return f"Penstock {own}" if own else f"Redis {told['redis_version']}"
+            return version_of(link)
 
     def _started(self) -> subprocess.Popen[bytes]:
         program = os.environ.get(NAMED)

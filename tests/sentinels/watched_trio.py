@@ -45,10 +45,21 @@ class Trio:
     """Server 0 is the master at first. Of the others the last has the lowest `replica-priority`: it is preferred."""
 
     def __init__(
-        self, stack: ExitStack, folder: Path, kind: str, sentinels: str = "redis", more: str = "", parts: bool = False
+        self,
+        stack: ExitStack,
+        folder: Path,
+        kind: str,
+        sentinels: str = "redis",
+        more: str = "",
+        parts: bool = False,
+        lead_sessions: bool = False,
     ) -> None:
-        """more: lines of the servers' files. parts: they reach each other by a `network` that can be parted."""
+        """kind: penstock, redis, valkey, or the path of a server. more: lines of the servers' files.
+
+        parts: they reach each other by a `network` that can be parted. lead_sessions: each process has one of its own.
+        """
         self._kind = kind
+        self._lead_sessions = lead_sessions
         self.ports = [free_port() for _ in range(SERVERS)]
         self.announced = self.ports
         if parts:
@@ -63,7 +74,7 @@ class Trio:
         stack.callback(lambda: [process.kill() for process in self.processes])
         self.clients = [stack.enter_context(client_of(port)) for port in self.ports]
         until(lambda: self.follow(0), "the replicas have no link")
-        self.sentinels = Sentinels(stack, folder, self.announced[0], sentinels, HOST, LOGIN)
+        self.sentinels = Sentinels(stack, folder, self.announced[0], sentinels, HOST, LOGIN, lead_sessions)
         until(self.is_settled, "the Sentinels do not meet")
 
     def _text_of(self, number: int, folder: Path) -> str:
@@ -80,8 +91,10 @@ class Trio:
     def _started(self, number: int) -> Process:
         file = self.files[number]
         if self._kind != "penstock":
-            return RedisProcess(file.parent, str(file), port=self.ports[number], kind=self._kind)
-        process = ServerProcess((str(file), "--port", str(self.ports[number])), file.parent, {})
+            port, leads = self.ports[number], self._lead_sessions
+            return RedisProcess(file.parent, str(file), port=port, kind=self._kind, leads_session=leads)
+        words = (str(file), "--port", str(self.ports[number]))
+        process = ServerProcess(words, file.parent, {}, leads_session=self._lead_sessions)
         process.wait_until_ready()
         return process
 

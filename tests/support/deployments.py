@@ -55,11 +55,15 @@ def catch_up(master: redis.Redis) -> None:
 class RedisProcess:
     """A process of Redis's server: a server, a Sentinel or a node of a cluster. NoReference if there is none."""
 
-    def __init__(self, folder: Path, *words: str, port: int, kind: str = "redis") -> None:
+    def __init__(self, folder: Path, *words: str, port: int, kind: str = "redis", leads_session: bool = False) -> None:
         self.port = port
         self.bus_port = 0  # where the nodes of a cluster speak to each other
         self._process = subprocess.Popen(
-            [str(reference_binary(kind)), *words], cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.STDOUT
+            [str(reference_binary(kind)), *words],
+            cwd=folder,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.STDOUT,
+            start_new_session=leads_session,
         )
         until(self._answers, "the server does not start")
 
@@ -114,15 +118,19 @@ class Sentinels:
         kind: str = "redis",
         host: str = LOCALHOST,
         after: str = "",
+        lead_sessions: bool = False,
     ) -> None:
         """host: the master's address or name. after: lines of their files, such as the user to log in as."""
+        self.processes: list[RedisProcess] = []
         self.ports = [free_port() for _ in range(SENTINELS)]
         for port in self.ports:
             file = folder / f"sentinel-{port}.conf"
             before = "" if host == LOCALHOST else HOST_NAMES
             told = {"port": port, "folder": folder, "master": master_port, "host": host}
             file.write_text(SENTINEL_FILE.format(**told, before=before, after=after))
-            stack.callback(RedisProcess(folder, str(file), "--sentinel", port=port, kind=kind).kill)
+            found = RedisProcess(folder, str(file), "--sentinel", port=port, kind=kind, leads_session=lead_sessions)
+            stack.callback(found.kill)
+            self.processes.append(found)
         self.clients = [stack.enter_context(redis.Redis(LOCALHOST, port, decode_responses=True)) for port in self.ports]
 
     def know(self, replicas: int) -> bool:

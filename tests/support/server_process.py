@@ -32,7 +32,12 @@ class ServerProcess:
     """
 
     def __init__(
-        self, flags: tuple[str, ...], directory: Path, environment: dict[str, str], wrapper: tuple[str, ...] = ()
+        self,
+        flags: tuple[str, ...],
+        directory: Path,
+        environment: dict[str, str],
+        wrapper: tuple[str, ...] = (),
+        leads_session: bool = False,
     ) -> None:
         self.directory = directory
         self.port = 0
@@ -50,6 +55,7 @@ class ServerProcess:
             stderr=subprocess.STDOUT,
             text=True,
             errors="replace",
+            start_new_session=leads_session,
         )
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()

@@ -1,8 +1,9 @@
 // BullMQ: a queue of lists, sorted sets, hashes and an event stream behind Lua scripts; stalled jobs come back.
 import { Queue, Worker } from "bullmq";
-import { numbers, record, say } from "./job.mjs";
+import { master, numbers, password, record, say, sentinels } from "./job.mjs";
 
-const connection = { host: "127.0.0.1", port: Number(process.env.PORT), maxRetriesPerRequest: null };
+const place = sentinels ? { sentinels, name: master, password } : { host: "127.0.0.1", port: Number(process.env.PORT) };
+const connection = { ...place, maxRetriesPerRequest: null };
 const DELAYED = 10; // of those sent together, so many wait a second first
 const action = process.argv[3];
 

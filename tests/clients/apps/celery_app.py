@@ -6,14 +6,18 @@ import sys
 import job
 from celery import Celery
 
-URL = os.environ["REDIS_URL"]
+SENTINELS = [f"sentinel://:{os.environ['PASSWORD']}@{host}:{port}/0" for host, port in job.sentinels()]
+URL = ";".join(SENTINELS) or os.environ["REDIS_URL"]
+OF_SENTINELS = {"master_name": job.MASTER} if SENTINELS else {}
 
 app = Celery("jobs", broker=URL, backend=URL)
 app.conf.update(
     task_acks_late=True,
     task_reject_on_worker_lost=True,
     worker_prefetch_multiplier=1,
-    broker_transport_options={
+    result_backend_transport_options=OF_SENTINELS,
+    broker_transport_options=OF_SENTINELS
+    | {
         "visibility_timeout": 5,
         "unacked_restore_interval": 2,  # by default they are looked for every 100 seconds,
         "unacked_restore_throttle": 1,

@@ -7,11 +7,16 @@ import sys
 
 import job
 from faststream import FastStream
-from faststream.redis import RedisBroker, StreamSub
-from redis.asyncio import Redis
+from faststream.redis import RedisBroker, RedisSentinelBroker, StreamSub
+from redis.asyncio import Redis, Sentinel
 from redis.exceptions import ResponseError
 
-broker = RedisBroker(os.environ["REDIS_URL"])
+SENTINELS, SECRET = job.sentinels(), os.environ.get("PASSWORD")
+broker = (
+    RedisSentinelBroker(sentinels=SENTINELS, sentinel_master_name=job.MASTER, password=SECRET)
+    if SENTINELS
+    else RedisBroker(os.environ["REDIS_URL"])
+)
 app = FastStream(broker)
 ME = f"worker-{os.getpid()}"
 
@@ -42,7 +47,10 @@ async def asked(number: int) -> int:
 
 async def send() -> None:
     """Half by the stream, half by the list; the group is there before: a late worker makes it at the stream's end."""
-    async with Redis.from_url(os.environ["REDIS_URL"]) as link:
+    link = Redis.from_url(os.environ["REDIS_URL"])
+    if SENTINELS:
+        link = Sentinel(SENTINELS).master_for(job.MASTER, password=SECRET)
+    async with link:
         with contextlib.suppress(ResponseError):  # it is there
             await link.xgroup_create("jobs", "workers", "0", mkstream=True)
     async with broker:

@@ -1,12 +1,14 @@
 // ioredis (5 and 6), its Cluster too: a consumer group as queue, results in a hash by a script of our own, pipelines, pub/sub.
-import { record, numbers, say } from "./job.mjs";
+import { master, numbers, password, record, say, sentinels } from "./job.mjs";
 
 const [, , version, action, first, end] = process.argv;
 const { Cluster, Redis } = await import(version);
 const port = Number(process.env.PORT);
 const redis = process.env.IN_CLUSTER
   ? new Cluster([{ host: "127.0.0.1", port }], { clusterRetryStrategy: () => 200 })
-  : new Redis(process.env.REDIS_URL, { maxRetriesPerRequest: null });
+  : sentinels
+    ? new Redis({ sentinels, name: master, password, maxRetriesPerRequest: null })
+    : new Redis(process.env.REDIS_URL, { maxRetriesPerRequest: null });
 redis.on("error", (error) => console.error(error.message));
 redis.defineCommand("keep", {
   numberOfKeys: 1,

@@ -2,6 +2,13 @@
 import { appendFileSync } from "node:fs";
 import { setTimeout as pause } from "node:timers/promises";
 
+// Where the Sentinels are, behind which the servers are; null where there is one server.
+export const sentinels =
+  process.env.SENTINELS?.split(" ").map((place) => ({ host: place.split(":")[0], port: Number(place.split(":")[1]) })) ??
+  null;
+export const master = "main";
+export const password = process.env.PASSWORD;
+
 export async function record(number) {
   await pause(4);
   appendFileSync(process.env.JOBS_DONE, `${number} ${number * number}\n`);

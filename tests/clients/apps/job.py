@@ -8,6 +8,15 @@ from pathlib import Path
 WORK_S = 0.004
 
 
+MASTER = "main"  # as the Sentinels name it
+
+
+def sentinels() -> list[tuple[str, int]]:
+    """Where the Sentinels are, behind which the servers are; none where there is one server."""
+    places = [place.split(":") for place in os.environ.get("SENTINELS", "").split()]
+    return [(host, int(port)) for host, port in places]
+
+
 def square(number: int) -> int:
     """The square; the line in the file is one write, so that lines of two workers do not mix."""
     time.sleep(WORK_S)

@@ -3,12 +3,17 @@
 import os
 import sys
 
-from job import numbers, remember, remembered, say, square
+from job import numbers, remember, remembered, say, sentinels, square
 from redis import Redis
 from rq import Queue, Retry
+from rq.cli.helpers import get_redis_from_config
 from rq.job import Job
 
 link = Redis.from_url(os.environ["REDIS_URL"])
+if sentinels():
+    import rq_settings
+
+    link = get_redis_from_config(vars(rq_settings))
 
 if sys.argv[1] == "send":
     queue = Queue("jobs", connection=link)
