@@ -1,9 +1,13 @@
 """MIGRATE: keys go to another server, here another engine."""
 
+import socket
+
 import pytest
 
 from penstock.clock import ManualClock
+from penstock.config.settings import Settings
 from penstock.engine.waiting.migrating import TargetError
+from penstock.server.replication.targets import Target, Targets
 from tests.support.clock import NOW_MS
 from tests.support.dialogue import Dialogue
 from tests.support.engines import make_engine
@@ -133,6 +137,29 @@ def test_a_target_that_cannot_be_reached_is_told_of(here: Dialogue) -> None:
     here("SET a 1")
 
     assert str(here(f"{TO} a 0 100")) == "IOERR error or timeout writing to target instance"
+
+
+class SlowLink(socket.socket):
+    """Carries a megabyte a second; like a socket's, its `sendall` fails if all of it takes longer than the timeout."""
+
+    carried = 0
+
+    def sendall(self, data: "memoryview[int]", flags: int = 0) -> None:  # type: ignore[override]  # no other is sent
+        if len(data) / 1_000_000 > (self.gettimeout() or 0.0):
+            raise TimeoutError
+        self.carried += len(data)
+
+    def recv(self, size: int, flags: int = 0) -> bytes:
+        return b"+OK\r\n" * 2
+
+
+def test_the_timeout_is_for_each_piece_of_what_is_sent_as_in_redis() -> None:
+    targets = Targets(ManualClock(NOW_MS), Settings())
+    with SlowLink() as link:
+        targets._targets["there", "7000", False] = Target(link)
+
+        assert targets.ask("there", "7000", 1000, 0, [], [[b"RESTORE", b"k", bytes(5_000_000)]]) == [b"+OK"]
+        assert link.carried > 5_000_000
 
 
 @pytest.mark.slow

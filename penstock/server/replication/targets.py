@@ -70,7 +70,9 @@ class Targets:
         answers: list[bytes] = []
         doing = "writing"
         try:
-            target.link.sendall(b"".join([reply.bulks(request) for request in [*before, *requests]]))
+            text = memoryview(b"".join([reply.bulks(request) for request in [*before, *requests]]))
+            for at in range(0, len(text), PIECE_BYTES):  # each has the time that one sendall has for everything
+                target.link.sendall(text[at : at + PIECE_BYTES])
             doing = "reading"
             held = b""
             while len(answers) < len(before) + len(requests):
