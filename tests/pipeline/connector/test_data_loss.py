@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from pyspark.errors import StreamingQueryException
 from penstock.pipeline.connector.connection.stream_info import StreamState
 from penstock.pipeline.connector.source.offsets import Places, Position, cursor_json, cursor_of
 from penstock.pipeline.errors import DataLoss
+from tests.pipeline.connector.loss_history import Server, reached
 from tests.pipeline.connector.test_cursor_reader import fill
 from tests.pipeline.driving import Query, to_its_end
 
@@ -431,3 +433,24 @@ def test_a_query_ends_with_the_number_that_its_task_missed(
 
     with pytest.raises(StreamingQueryException, match="1 of 10 entries were deleted one by one"):
         to_its_end(runs.start)
+
+
+@pytest.mark.parametrize(
+    "take",
+    [("XTRIM", "s", "MINID", "1-16"), ("XDEL", "s", *[f"1-{seq}" for seq in range(11, 16)])],
+    ids=["trim", "XDEL"],
+)
+def test_what_is_taken_between_a_look_and_the_counting_of_a_limited_batch_is_told_of(take: tuple[str, ...]) -> None:
+    server = Server()
+    for seq in range(1, 41):
+        server.ask("XADD", "s", f"1-{seq}", "n", seq)
+    with reached(server):
+        stream = Query(
+            stream="s", startingId="earliest", maxEntriesPerTrigger="10", minPartitions="3", failOnDataLoss="false"
+        )
+        assert len(stream.batch() or ()) == 10
+        server.on_look = partial(server.ask, *take)
+        with pytest.warns(UserWarning, match="5 entries were"):
+            assert len(stream.run_to_end()) == 25
+
+        assert stream.reader.missing()["entriesMissing"] == 5

@@ -15,7 +15,13 @@ from penstock.pipeline.connector.connection.client import Request, now_s, pause_
 from penstock.pipeline.connector.connection.stream_info import StreamState, stream_states
 from penstock.pipeline.connector.source import group_progress, rate_limit, source_metrics
 from penstock.pipeline.connector.source.batch_reader import divide_evenly, place_after
-from penstock.pipeline.connector.source.data_loss import beginning, count_loss, entries_after, find_loss
+from penstock.pipeline.connector.source.data_loss import (
+    beginning,
+    count_loss,
+    entries_after,
+    find_loss,
+    uncounted_since,
+)
 from penstock.pipeline.connector.source.id_ranges import IdRange, cut, how_many, shares
 from penstock.pipeline.connector.source.offsets import Places, Position, StreamOf, cursor_json, cursor_of
 from penstock.pipeline.connector.source.partition_reader import Task
@@ -240,8 +246,14 @@ class CursorReader(StreamReader):
         for name, some in to_count.items():
             client, sizing = self.connections.asking[name], self.options.sizing
             counted = rate_limit.count_entries(client, some, sizing.fetch, self.options.fetch_bytes)
+            # What was removed before it was counted is in no count, and the looks before do not tell of it.
+            now = stream_states(client, [key for key, found in counted.items() if not found.is_end])
             for key, found in counted.items():
-                ends[name, key] = self._counted_end((name, key), begin[name, key], found, parts[name, key])
+                stream = (name, key)
+                if not found.is_end:
+                    since = uncounted_since(begin[stream], self.states[stream], now.get(key))
+                    found = replace(found, end=replace(found.end, since=since))
+                ends[stream] = self._counted_end(stream, begin[stream], found, parts[stream])
         return ends
 
     def _whole(self, stream: StreamOf, place: Position, entries: int, parts: int) -> Position:
@@ -269,7 +281,11 @@ class CursorReader(StreamReader):
         (name, key), state, at = stream, self.states[stream], ids.text(place.id)
         if place.added is None or entries_after(place.id, state) is not None:
             return False
-        if place.counted_from <= state.max_deleted or state.added - place.added >= state.length:
+        if (
+            place.since is not None
+            or place.counted_from <= state.max_deleted
+            or state.added - place.added >= state.length
+        ):
             return True
         return not self.connections.asking[name].call("XRANGE", key, at, at)
 

@@ -148,6 +148,17 @@ def count_loss(place: Position, state: StreamState, behind: int | None) -> Loss 
     )
 
 
+def uncounted_since(place: Position, before: StreamState, now: StreamState | None) -> StreamId | None:
+    """The `since` of a position up to which entries after `place` were counted between two looks at the stream.
+
+    None if none of them can have been removed before it was counted.
+    """
+    if place.since is not None or now is None or not now.length:
+        return place.counted_from
+    is_whole = now.max_deleted <= place.id and now.first <= max(place.id, before.first)
+    return None if is_whole else place.id
+
+
 def cause_of(after: StreamId, state: StreamState) -> str:
     """What took entries after an id, of which some are missing; WENT_BACK if nothing can have taken them."""
     is_trimmed = not state.length or state.first > after  # else a trim would have taken the first entry before them

@@ -108,8 +108,7 @@ class Counting:
             return None
         # Entries that are missing between here and `place` count as missing after here: they are told of at the end.
         added = None if self._place.added is None else self._place.added + self._seen
-        end = Position(self._after, added, since=self._place.since_if(self._state.max_deleted))
-        return Counted(end, self._seen, self._marks, self._every, False)
+        return Counted(Position(self._after, added), self._seen, self._marks, self._every, False)
 
 
 def count_entries(client: Client, wanted: Sequence[Counting], fetch: int, fetch_bytes: int) -> dict[bytes, Counted]:
