@@ -6,7 +6,7 @@ from pathlib import Path
 from penstock.commands import registry
 from penstock.engine.table.command_table import BATCHED, REPLAYED
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 SECTION = (ROOT / "docs/architecture.md").read_text().partition("## Second ways")[2].partition("\n## ")[0]
 ROWS = [line.strip("|").split("|") for line in SECTION.splitlines() if line.startswith("| `")]
 MODULES = {name for ways, *_ in ROWS for name in re.findall(r"`([\w/]+\.py)`", ways)}

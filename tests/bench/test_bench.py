@@ -10,7 +10,7 @@ import pytest
 from bench import report
 from bench.servers import CORE_FOLDER, Absent, build, usual
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 PYTHON = Path(sys.executable)
 
 

@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 HEADS = ("| attack", "| request")
 LONGEST_S = 2.0  # SECURITY.md
 

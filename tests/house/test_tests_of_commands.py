@@ -10,7 +10,7 @@ from penstock.engine.table.command_table import Command
 from tests.support import transcripts
 from tools.test_one import KINDS, main, named_tests, pytest_arguments
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 COMMANDS = ROOT / "penstock/commands"
 DECLARES = re.compile(r"^@(command|batched|replayed)\(", re.MULTILINE)
 MODULES = [

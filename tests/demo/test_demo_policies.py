@@ -65,7 +65,7 @@ def test_workers_without_recovery_lose_nothing_while_two_of_them_die() -> None:
 
     done = subprocess.run(
         [*words, "--ack-wait-ms", "15000"],
-        cwd=Path(__file__).parent.parent,
+        cwd=Path(__file__).parents[2],
         capture_output=True,
         text=True,
         timeout=500,

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from tools import docs_site
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 FILES = [path for folder in ("penstock", "packaging", "tests") for path in (ROOT / folder).rglob("*.*")]
 SOURCE = "\n".join(path.read_text() for path in FILES if path.suffix == ".py" and path != Path(__file__))
 PAGE = re.sub(r"```.*?```", "", (ROOT / "docs/architecture.md").read_text(), flags=re.DOTALL)

@@ -138,7 +138,7 @@ def test_a_cancelled_flight_has_a_schedule_and_no_departure(flights: list[Flight
 @pytest.mark.usefixtures("flights")
 def test_no_flight_is_lost_or_doubled_while_a_worker_a_connection_and_the_server_die() -> None:
     words = [sys.executable, "-m", "examples.flights", "--quiet", "--flights", str(SMALL)]
-    root = Path(__file__).parent.parent
+    root = Path(__file__).parents[2]
 
     done = subprocess.run(words, cwd=root, capture_output=True, text=True, timeout=300)
 
