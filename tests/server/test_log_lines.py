@@ -61,7 +61,7 @@ def test_a_rewrite_of_the_log_is_told_as_redis_tells_it() -> None:
 
 
 def test_shutdown_is_told_as_redis_tells_it() -> None:
-    with running_server() as server, redis.Redis(port=server.port) as client:
+    with running_server() as server, redis.Redis(port=server.port, retry=None) as client:
         client.shutdown()
         server.wait()
 

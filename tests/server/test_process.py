@@ -216,7 +216,7 @@ def test_blocked_readers_do_not_keep_a_server_from_ending() -> None:
 
 def test_shutdown_ends_the_server() -> None:
     with running_server() as process:
-        redis.Redis(port=process.port).shutdown()
+        redis.Redis(port=process.port, retry=None).shutdown()
 
         assert process.wait() == 0
 

@@ -47,7 +47,7 @@ def test_a_folder_keeps_what_was_written_and_where_slots_were(tmp_path: Path) ->
         assert cluster.node_of("a") == to
         assert cluster.client(decode_responses=True).get("a") == "1"
         cluster.kill(to, restarts=False)
-        with pytest.raises(redis.RedisError), cluster.node_client(to) as node:
+        with pytest.raises(redis.RedisError), cluster.node_client(to, retry=None) as node:
             node.ping()
         cluster.start_node(to)
         with Connection(LOCALHOST, cluster.ports[to - 1]) as own:
