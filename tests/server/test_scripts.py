@@ -76,13 +76,13 @@ def refusal(ask: Callable[..., object], *words: object) -> str:
     return ""
 
 
-BAD_LIBRARIES = {
-    "without end": (b"#!lua name=a\nwhile true do end", "FUNCTION LOAD timeout"),
-    "of compiled code": (b"#!lua name=a\n\x1bLJ\x02\x08\x00", "unexpected symbol near 'char(27)'"),
-}
+BAD_LIBRARIES = [
+    pytest.param(b"#!lua name=a\nwhile true do end", "FUNCTION LOAD timeout", id="without end", marks=pytest.mark.slow),
+    pytest.param(b"#!lua name=a\n\x1bLJ\x02\x08\x00", "unexpected symbol near 'char(27)'", id="of compiled code"),
+]
 
 
-@pytest.mark.parametrize(("code", "complaint"), BAD_LIBRARIES.values(), ids=BAD_LIBRARIES.keys())
+@pytest.mark.parametrize(("code", "complaint"), BAD_LIBRARIES)
 def test_a_bad_library_in_the_log_is_left_out_and_the_server_starts(tmp_path: Path, code: Any, complaint: Any) -> None:
     words = [b"FUNCTION", b"LOAD", code]
     folder = tmp_path / "appendonlydir"

@@ -4,6 +4,7 @@ from random import Random
 from typing import Any
 
 import pytest
+from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
@@ -84,6 +85,7 @@ class BesideADict(RuleBasedStateMachine):
 
 
 TestBesideADict = BesideADict.TestCase
+TestBesideADict.settings = settings(max_examples=40)
 
 
 def filled(count: int, few: int = 0) -> KeyTable:

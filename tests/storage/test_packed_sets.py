@@ -3,6 +3,7 @@
 from random import Random
 
 import pytest
+from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
@@ -136,6 +137,7 @@ class BesideADict(RuleBasedStateMachine):
 
 
 TestBesideADict = BesideADict.TestCase
+TestBesideADict.settings = settings(max_examples=40)
 
 
 def test_every_member_of_a_packed_set_may_be_the_random_one() -> None:

@@ -1,6 +1,7 @@
 """Packed tables beside dicts: with one bucket, where the order counts, and with as many as fit."""
 
 import pytest
+from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
@@ -57,6 +58,7 @@ class BesideADict(RuleBasedStateMachine):
 
 
 TestBesideADict = BesideADict.TestCase
+TestBesideADict.settings = settings(max_examples=40)
 
 
 def test_a_hundred_fields_take_no_more_than_a_few_bytes_beside_their_texts() -> None:
