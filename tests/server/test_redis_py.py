@@ -15,6 +15,8 @@ from redis._parsers import (
     _RESP2Parser,
     _RESP3Parser,
 )
+from redis.backoff import NoBackoff
+from redis.retry import Retry
 
 from tests.support.server_process import ServerProcess, running_server
 
@@ -101,7 +103,8 @@ def test_a_user_is_made_logs_in_and_is_shown_out(server: ServerProcess) -> None:
     admin.acl_setuser(
         "amy", enabled=True, passwords=["+pw"], commands=["+set", "+client|id"], categories=["+@read"], keys=["a:*"]
     )
-    amy = redis.Redis(port=server.port, username="amy", password="pw", decode_responses=True)
+    once_more = Retry(NoBackoff(), 1)
+    amy = redis.Redis(port=server.port, username="amy", password="pw", decode_responses=True, retry=once_more)
 
     assert amy.set("a:1", "x")
     with pytest.raises(redis.exceptions.NoPermissionError, match="No permissions to access a key"):
@@ -109,7 +112,7 @@ def test_a_user_is_made_logs_in_and_is_shown_out(server: ServerProcess) -> None:
     with pytest.raises(redis.exceptions.NoPermissionError, match="run the 'flushall' command"):
         amy.flushall()
     with pytest.raises(redis.exceptions.AuthenticationError, match="invalid username-password pair"):
-        redis.Redis(port=server.port, username="amy", password="wrong").ping()
+        redis.Redis(port=server.port, username="amy", password="wrong", retry=None).ping()
     assert (admin.acl_getuser("amy") or {})["keys"] == ["~a:*"]
     assert admin.acl_dryrun("amy", "get", "b") == "User amy has no permissions to access the 'b' key"
 
