@@ -12,7 +12,7 @@ from tests.crash.rounds import END_S, Rounds
 
 pytestmark = pytest.mark.slow
 
-KILLS = [("always", 100), ("everysec", 8), ("no", 8)]
+KILLS = [("always", 40), ("everysec", 8), ("no", 8)]
 
 CRASHES = [
     # Writing and syncing

@@ -11,7 +11,7 @@ from tests.support.memory_disk import MemoryDisk
 
 POLICIES = ["always", "everysec"]
 QUICK = range(8)
-MANY = range(8, 200)
+MANY = range(8, 50)
 STEPS = 60
 
 
