@@ -1,8 +1,13 @@
 """PARALLEL, FAIR, PRIORITY, AGING and LOOKAHEAD: which entry is handed out next."""
 
+import sys
+from collections.abc import Callable
+from types import FrameType
+from typing import Any
+
 import pytest
 
-from tests.policies.conftest import PolicyDialogue
+from tests.policies.conftest import PolicyDialogue, made
 from tests.policies.test_leases import READ, read_ids
 from tests.policies.test_retention import refused
 
@@ -205,3 +210,31 @@ def test_an_entry_with_an_id_that_was_given_before_may_be_chosen(dialogue: Polic
     dialogue("XTRIM s MAXLEN 0", "XSETID s 1-0", "XADD s 3-0 p 1", "XADD s 6-0 p 9")
 
     assert read_ids(dialogue, READ.format("a")) == ["6-0", "3-0"]
+
+
+def lines_of_a_read(waiting: int) -> int:
+    """How many lines of Python an acknowledgement and a read run, after many entries of one tenant were passed over."""
+    dialogue = made()
+    dialogue("XGROUP CREATE s g 0 MKSTREAM", "PENSTOCK.POLICY s GROUP g ACKWAIT 90000000 KEY k FAIR YES")
+    dialogue(*[f"XADD s {at + 1}-0 k noisy" for at in range(waiting)], f"XADD s {waiting + 1}-0 k quiet")
+    assert read_ids(dialogue, ONE.format("a")) == ["1-0"]
+    dialogue("XCLAIM s g a 0 1-0 JUSTID")  # what is delivered in its millisecond is not in the order of ids
+    assert read_ids(dialogue, READ.format("a")) == [f"{waiting + 1}-0"]
+    dialogue(f"XACK s g {waiting + 1}-0 1-0")
+    assert read_ids(dialogue, READ.format("a")) == ["2-0"]
+    run = 0
+
+    def count(frame: FrameType, event: str, argument: object) -> Callable[..., Any]:
+        nonlocal run
+        run += event == "line"
+        return count
+
+    former = sys.gettrace()
+    sys.settrace(count)
+    dialogue("XACK s g 2-0", READ.format("a"))
+    sys.settrace(former)
+    return run
+
+
+def test_a_read_costs_no_more_the_more_entries_wait() -> None:
+    assert lines_of_a_read(4000) < 1.1 * lines_of_a_read(400)

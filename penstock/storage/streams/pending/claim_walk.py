@@ -48,12 +48,12 @@ class EntryWalk:
 
 
 class IdWalk(EntryWalk):
-    """Entries in id order that have an owner.
+    """Entries in id order that have an owner. Behind the end of the id order, blocks are not visited: none is there.
 
     The first one is remembered in `claimable_from`: O(slots visited from the last one on).
     """
 
-    __slots__ = ("_index", "_is_noted", "_next_slot")
+    __slots__ = ("_end", "_index", "_is_noted", "_next_slot")
 
     def __init__(self, order: DeliveryOrder) -> None:
         super().__init__(order, 0)
@@ -61,10 +61,11 @@ class IdWalk(EntryWalk):
         self._index = all_blocks.index_from(start)
         self._next_slot = all_blocks.blocks[self._index].slot_from(start) if all_blocks.blocks else 0
         self._is_noted = False
+        self._end = order.id_order_end
 
     def advance(self) -> bool:
         blocks = self.order.by_id.all_blocks.blocks
-        while self._index < len(blocks):
+        while self._index < len(blocks) and blocks[self._index].first_id <= self._end:
             block = blocks[self._index]
             owners, places, segment = block.owners, block.places, block.segment
             for slot in range(self._next_slot, len(owners)):

@@ -67,7 +67,10 @@ def owned_after(order: DeliveryOrder, after: Cell, from_id: StreamId) -> Iterato
 
 
 def _in_id_order(order: DeliveryOrder, from_ms: int, from_id: StreamId) -> Iterator[TimedSlot]:
+    end = order.id_order_end
     for block in order.by_id.all_blocks.blocks_from(from_id):
+        if block.first_id > end:
+            return
         owners, times = block.owners, block.times
         first = block.segment.lower_bound(from_id) if block.first_id < from_id else 0
         for slot in range(first, len(owners)):
