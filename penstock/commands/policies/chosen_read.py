@@ -113,21 +113,24 @@ def _pass_over(
     aside: list[StreamId] = []
     for segment, start, stop in passed:
         for slot in range(start, stop):
-            entry_id, entry = segment.id_at(slot), segment.entry(slot)
+            entry_id = segment.id_at(slot)
             if entry_id in chosen_ids or group.pel.by_id.find(entry_id) is not None:
                 continue
-            is_over = entry_fields.expires_ms(policy.settings, entry_id, entry) <= ctx.now_ms
-            if is_over and dead_letters.put_new_aside(ctx, target.key, group, policy, entry_id, entry):
+            entry, known = (
+                segment.entry(slot),
+                choice.ranks.get(entry_id),
+            )  # all were looked at; what is not known expired
+            if known is None and dead_letters.put_new_aside(ctx, target.key, group, policy, entry_id, entry):
                 aside.append(entry_id)
                 continue
             block, at, _ = group.pel.force_released(segment, slot, 0)
             released.append((block, at, block.counts[at : at + 1]))
             if order is not None:
-                order.add(entry_id, entry_fields.key_value(policy.settings, entry))
-            if is_over:
+                order.add(entry_id, entry_fields.key_value(policy.settings, entry) if known is None else known[1])
+            if known is None:
                 policy.release(entry_id, 0)  # a tick moves it, when the dead letters can take it
             else:
-                choosing.add_waiting(policy, choice, block, at)
+                choice.pass_over(entry_id)
             expiry.note_released(policy, block, at)
     if released:
         group_effects.log_released(ctx, target.key, group, released)

@@ -69,6 +69,12 @@ class Choice:
         self.waiting.add(entry_id)
         self._add(entry_id, rank, value)
 
+    def pass_over(self, entry_id: StreamId) -> None:
+        """A new entry, which was seen, is pending from now on, and waits: it competes as before."""
+        self.seen.remove(entry_id)
+        self.expiring.drop(entry_id)
+        self.waiting.add(entry_id)
+
     def add_seen(self, entry_id: StreamId, rank: int, value: bytes | None, expires_ms: int) -> None:
         """A new entry is within reach; it is not among the waiting ones."""
         self.seen.add(entry_id)
