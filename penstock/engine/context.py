@@ -33,9 +33,9 @@ class Context:
     __slots__ = (
         "_databases", "_id_reply", "_ms", "_seq", "access", "args", "attempt", "blocking", "chance", "clients", "clock",
         "cluster", "commands", "compatibility", "conditions", "db", "db_index", "dirty", "effects", "form_limits",
-        "key_events", "keyspace", "lazy_free", "memory", "now_ms", "now_us", "persistence", "policies", "replication",
-        "resp3", "row", "runner", "scripts", "server", "session", "settings", "statistics", "subscriptions",
-        "telemetry", "text", "waiting", "waits",
+        "in_script", "key_events", "keyspace", "lazy_free", "memory", "now_ms", "now_us", "persistence", "policies",
+        "replication", "resp3", "row", "runner", "scripts", "server", "session", "settings", "statistics",
+        "subscriptions", "telemetry", "text", "waiting", "waits",
     )  # fmt: skip
 
     def __init__(self, server: "ServerState", session: Session) -> None:
@@ -73,6 +73,7 @@ class Context:
         self.now_ms = 0
         self.resp3 = False
         self.dirty = 0  # changes since the start, for INFO
+        self.in_script = False  # the context is that of a script's requests
         self.waits = True  # whether the request may wait (not inside EXEC, not while the log is replayed)
         self.attempt: BlockedRequest | None = None  # the blocked request that is being tried again
         self.row: Row | None = None  # the row and the words in hand, for a handler that blocks

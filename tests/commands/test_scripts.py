@@ -25,6 +25,23 @@ def test_the_requests_of_a_script_count_as_commands_of_its_client(logged: Dialog
     assert b" parse-batch-cmd-sum=5 " in shown
 
 
+@pytest.mark.parametrize(
+    ("request_words", "found"),
+    [
+        ("'SORT', 's', 'BY', 'nosort'", [b"-2", b"1", b"10", b"9"]),
+        ("'SORT', 's', 'BY', 'nosort', 'DESC'", [b"9", b"10", b"1", b"-2"]),
+        ("'SORT_RO', 's', 'BY', 'nosort', 'LIMIT', 1, 2", [b"1", b"10"]),
+    ],
+)
+def test_a_set_that_is_not_sorted_is_in_the_order_of_bytes_in_a_script(
+    logged: Dialogue, request_words: str, found: list[bytes]
+) -> None:
+    logged("SADD s -2 1 9 10")
+
+    assert script(logged, f"return redis.call({request_words})") == found  # Redis 8.6.3
+    assert logged("SORT s BY nosort") == [b"-2", b"1", b"9", b"10"]
+
+
 # -- effects ----------------------------------------------------------------------------------------------------------
 
 

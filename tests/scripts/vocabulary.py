@@ -123,7 +123,8 @@ COMMANDS: Final = (
     "'SELECT', {V}", "'OBJECT', 'ENCODING', 'num'", "'NOSUCH'", "'GET'", "'SUBSCRIBE', 'c'", "'EVAL', 'return 1', 0", "'MULTI'", "'WATCH', 'a'",
     "'BLPOP', 'none', 0", "'XREAD', 'BLOCK', 0, 'STREAMS', 'none', '$'", "'PUBLISH', 'c', {V}", "'SETBIT', 'bits', 7, 1", "'BITCOUNT', 'bits'",
     "'BITFIELD', 'bits', 'GET', 'u8', 0", "'GETDEL', 'a'", "'GETEX', 'a'", "'SETNX', 'nx', {V}", "'GETSET', 'str', {V}", "'LCS', 'a', 'b'",
-    "'SORT', 'list', 'ALPHA'", "'DEBUG', 'PROTOCOL', {D}", "'DEBUG', 'PROTOCOL', {D}", "'HELLO', 3", "'CLIENT', 'GETNAME'", "'SCRIPT', 'EXISTS', 'x'",
+    "'SORT', 'list', 'ALPHA'", "'SADD', 'set', -2, 1, 9, 10", "'SORT', 'set', 'BY', 'nosort', 'DESC'", "'SORT_RO', 'set', 'BY', 'nosort'",
+    "'DEBUG', 'PROTOCOL', {D}", "'DEBUG', 'PROTOCOL', {D}", "'HELLO', 3", "'CLIENT', 'GETNAME'", "'SCRIPT', 'EXISTS', 'x'",
     "'XINFO', 'GROUPS', 'stream'", "'HSCAN', 'hash', 0", "'TOUCH', 'a', 'b'", "'UNLINK', 'str'", "'LTRIM', 'list', 0, 3", "{V}", "{V}, {V}",
     "'ACL', 'WHOAMI'", "'SINTERCARD', 1, 'set'", "'ZADD', 'zset', 'INCR', 2, 'm'", "'FCALL', 'x', 0", "'SET', 'str', 'v', 'GET'", "'HGETALL', 'none'",
 )  # fmt: skip

@@ -170,7 +170,8 @@ def _parts(ctx: Context, key: bytes, options: SortArguments) -> list[bytes]:
         return [member for _, member in value.pairs()]
     if not isinstance(value, Set):
         raise refusals.wrong_type()
-    if not options.sorts and options.store_at is not None:  # a replay of the log must store the same order
+    # A replay of the log must store the same order, and a script answer the same (Redis 8.6.3).
+    if not options.sorts and (options.store_at is not None or ctx.in_script):
         options.sorts = options.by_bytes = True
         options.by = None
     if not options.sorts:

@@ -30,6 +30,7 @@ class ScriptRequests(OwnRequests):
             self._beside = server.context
             self._context = recency.beside(server, session)
             self._context.waits = False
+            self._context.in_script = True
         self._context.begin(session, now_us)
         self._context.dirty = 0
 
