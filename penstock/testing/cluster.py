@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from redis.cluster import RedisCluster
 
 START_S: Final = 60.0
-KEYS_AT_ONCE: Final = 100
-MOVE_MS: Final = 10_000
+KEYS_AT_ONCE: Final = 10  # as redis-cli: meanwhile both nodes serve nothing else
+MOVE_MS: Final = 10_000  # of silence between two nodes
 
 
 class Cluster:
@@ -177,8 +177,8 @@ class Move:
 
     def __init__(self, cluster: Cluster, slot: int, source: int, target: int) -> None:
         self._slot = slot
-        self._source = cluster.node_client(source)
-        self._target = cluster.node_client(target)
+        # MIGRATE of large keys may take longer than redis-py waits for a reply, which is 5 seconds.
+        self._source, self._target = (cluster.node_client(node, socket_timeout=None) for node in (source, target))
         self._port = cluster.ports[target - 1]
         self._login = ["AUTH", cluster.password] if cluster.password else []
         self._target_id = self._ask(self._target, "MYID")

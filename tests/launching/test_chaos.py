@@ -16,6 +16,7 @@ from tests.support.seeds import seeds
 
 TAGS = [f"{{{number}}}" for number in range(8)]
 ROUNDS = 6
+MANY, MANY_KEYS = 1_000_000, 50  # entries, in streams of one slot
 
 
 class Writer:
@@ -127,3 +128,26 @@ def test_redis_cli_moves_slots_under_load_and_finds_the_cluster_whole() -> None:
         assert "[OK] All 16384 slots covered." in run("redis-cli", "--cluster", "check", place)
         assert "[OK] All nodes agree about slots configuration." in run("redis-cli", "--cluster", "check", place)
         assert lost(cluster, writers) == []
+
+
+@pytest.mark.slow
+def test_a_million_entries_move_with_their_slot() -> None:
+    keys = [f"{{many}}:{number}" for number in range(MANY_KEYS)]
+    with penstock.Cluster(nodes=2) as cluster:
+        source = cluster.node_of(keys[0])
+        old, new = (cluster.node_client(node) for node in (source, 3 - source))
+        pipeline = old.pipeline(transaction=False)
+        for number in range(MANY // MANY_KEYS):
+            pipeline.xadd(keys[0], {"n": number, "text": "of an order"})
+        pipeline.xgroup_create(keys[0], "workers", 0)
+        pipeline.execute()
+        old.xreadgroup("workers", "alice", {keys[0]: ">"}, count=1000)
+        dumped = old.dump(keys[0])
+        for key in keys[1:]:
+            old.restore(key, 0, dumped or b"")
+
+        cluster.move_slot(keys[0], to=3 - source)
+
+        assert sum(new.xlen(key) for key in keys) == MANY
+        assert {new.dump(key) for key in keys} == {dumped}
+        assert old.dbsize() == 0
