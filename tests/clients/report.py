@@ -32,10 +32,10 @@ against one Penstock: half of the jobs are sent, one of two workers is killed (S
 the server is stopped and started on the same data, the other half is sent. A job writes its result to a file that the
 server knows nothing of: *done* is counted there, *again* are jobs that ran more than once (at-least-once delivery),
 *read back* are the right results that the framework itself returned afterwards, and *restarts* are workers that ended
-by themselves when the server went away and were started again, as a container host does. *Behind Sentinels* the master of
-three servers is killed instead, a replica is promoted, and the old master comes back; with *three nodes* (`penstock cluster`)
-the slots of the jobs move to other nodes, which are killed then. The last column is the same course on {server}: done,
-again, read back, restarts.
+by themselves when the server went away and were started again, as a container host does. *Behind Sentinels* the master
+of three servers is killed instead, a replica is promoted, and the old master comes back; with *three nodes*
+(`penstock cluster`) the slots of the jobs move to other nodes, which are killed then. The last column is the same
+course on {server}: done, again, read back, restarts.
 
 | framework | version | what was exercised | jobs | done | again | read back | restarts | result | {server} |
 | --- | --- | --- | ---: | ---: | ---: | ---: | ---: | --- | --- |
