@@ -9,7 +9,7 @@ import pytest
 
 import penstock
 from tests.support.reference_server import NoReference, reference_binary, reference_server
-from tests.support.server_process import running_server
+from tests.support.server_process import ServerProcess, running_server
 from tests.support.wire import Array, Bulk, Connection, Error, Integer, Simple
 
 pytestmark = pytest.mark.slow
@@ -170,3 +170,51 @@ def test_times_of_hash_fields_arrive(pair: tuple[Client, Client]) -> None:
 
     times = replica.ask("HPEXPIRETIME", "h", "FIELDS", "2", "f", "g")
     assert times == Array((Integer(4_102_444_800_000), Integer(-1)))
+
+
+NEW_TYPES = [
+    "SADDEX members PXAT 4102444800000 MEMBERS 2 a b", "SADD members c", "BLESS SET members NO-EVICT",
+    "ZADD scores 1 a 2 b 3 c", "ZMOVE scores moved MIN COUNT 2", "RPUSH items 1 2 3 4",
+    "LMOVEM items taken LEFT RIGHT COUNT 2 BULK", "INCREX counter BYINT 5 UBOUND 3 SATURATE",
+    "SPEXPIREAT members 1 MEMBERS 1 b",
+]  # fmt: skip
+
+
+@pytest.fixture(params=["redis", "valkey"])
+def older(request: pytest.FixtureRequest) -> Iterator[tuple[ServerProcess, Client, Client]]:
+    """A server of ours, its client, and that of a Redis or a Valkey that is to be its replica."""
+    with running_server("--repl-diskless-sync-delay", "0") as own, real_server(request.param) as port:
+        master, replica = Client(own.port), Client(port)
+        with master, replica:
+            yield own, master, replica
+
+
+def test_an_older_replica_has_new_types_as_far_as_it_holds_them(older: tuple[ServerProcess, Client, Client]) -> None:
+    _, master, replica = older
+    for line in NEW_TYPES:
+        assert not isinstance(master.ask(*line.split()), Error), line
+
+    replica.follow(master)
+    caught_up(master, replica)
+    assert everything(replica) == everything(master)
+
+    master.ask("FLUSHALL")
+    for line in NEW_TYPES:
+        master.ask(*line.split())
+    caught_up(master, replica)
+    assert everything(replica) == everything(master)
+
+
+def test_an_older_replica_is_refused_where_there_are_arrays(older: tuple[ServerProcess, Client, Client]) -> None:
+    own, master, replica = older
+    replica.follow(master)
+    master.ask("ARSET", "array", "0", "x")
+
+    own.wait_until_said("is closed: there are arrays, which a Redis before 8.8 cannot hold")
+    own.wait_until_said("The snapshot for replicas failed: there are arrays")
+    assert replica.info()["master_link_status"] == "down"
+
+    master.ask("DEL", "array")
+    replica.until_up()
+    caught_up(master, replica)
+    assert everything(replica) == everything(master)

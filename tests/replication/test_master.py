@@ -110,6 +110,37 @@ def test_an_older_redis_is_sent_members_without_times(master: ServerProcess, cli
         assert ["SREM", "s", "m"] in replica.requests_until("SREM", "s", "m")
 
 
+@pytest.mark.parametrize("request_line", ["ARSET a 0 x", "ARINSERT b x", "RESTORE c 0"])
+def test_a_replica_that_holds_no_arrays_is_closed_when_there_is_one(
+    master: ServerProcess, client: Connection, request_line: str
+) -> None:
+    client.ask("ARSET", "array", "0", "x")
+    payload = client.ask("DUMP", "array")
+    client.ask("DEL", "array")
+    assert isinstance(payload, Bulk)
+    words: list[str | bytes] = [*request_line.split()]
+    if words[0] == "RESTORE":
+        words.append(payload.text)
+    with followed(master, "rdb-channel-repl") as replica:
+        client.ask(*words)
+
+        with pytest.raises(AssertionError, match="the master closed the link"):
+            replica.requests_until("never")
+    master.wait_until_said("is closed: there are arrays, which a Redis before 8.8 cannot hold")
+
+
+def test_a_replica_gets_no_snapshot_with_arrays_that_it_cannot_hold(master: ServerProcess, client: Connection) -> None:
+    client.ask("ARSET", "array", "0", "x")
+    with pytest.raises(AssertionError, match="the master closed the link"):
+        followed(master)
+    master.wait_until_said("The snapshot for replicas failed: there are arrays, which a Redis before 8.8 cannot hold")
+
+    client.ask("CONFIG", "SET", "rdb-compat-version", "8.8")
+    with followed(master) as replica:
+        client.ask("ARSET", "array", "1", "y")
+        assert ["ARSET", "array", "1", "y"] in replica.requests_until("ARSET", "array", "1", "y")
+
+
 def test_after_a_cut_link_only_what_is_missing_is_sent(master: ServerProcess, client: Connection) -> None:
     with followed(master, "psync2") as replica:
         client.ask("SET", "a", "1")

@@ -46,6 +46,7 @@ def notify_changed(ctx: Context, args: list[bytes], event: bytes, changes: int) 
     ctx.event("a", event, args[1])
     ctx.dirty += changes
     ctx.log_request(args)
+    ctx.replication.note_array()
 
 
 def item_reply(found: Array | None, index: int, resp3: bool) -> bytes:

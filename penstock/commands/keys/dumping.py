@@ -18,6 +18,7 @@ from penstock.engine.table.command_table import command
 from penstock.errors import ReplyError
 from penstock.protocol import reply
 from penstock.storage.rdb.errors import correction
+from penstock.storage.types.arrays import Array
 
 HIGHEST_FREQUENCY: Final = 255
 
@@ -161,6 +162,8 @@ def restore(ctx: Context, args: list[bytes]) -> bytes:
     create(ctx, key, value)
     if isinstance(ctx, NotingContext):
         ctx.recall(key, options.idle_s, options.frequency)
+    if isinstance(value, Array):
+        ctx.replication.note_array()
     if ctx.effects.log is not None:
         for line in rewrite.value_lines(key, value, ctx.settings, ctx.effects.compat, Progress()):
             ctx.effects.add_packed(ctx.db_index, line)

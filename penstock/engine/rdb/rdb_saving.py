@@ -11,6 +11,7 @@ from penstock.engine.versions import PENSTOCK_VERSION
 from penstock.storage.keyspace import Keyspace
 from penstock.storage.rdb import rdb_format, rdb_writer
 from penstock.storage.rdb.rdb_writer import RdbWriter
+from penstock.storage.types.arrays import Array
 
 OLDEST_READER: Final = {version: name for name, version in reversed(rdb_format.OF_REDIS.items())}
 
@@ -36,6 +37,11 @@ def base_of(keyspace: Keyspace, settings: Settings, now_ms: int) -> RdbWriter | 
     newest = rdb_format.NEWEST_WRITTEN if name == "newest" else rdb_format.OF_REDIS[name]
     version = rdb_writer.version_for(keyspace, min(rdb_values.version_of(settings), newest))
     return None if version > newest else _writing(keyspace, settings, now_ms, version, [(b"aof-base", b"1")], True)
+
+
+def has_arrays(keyspace: Keyspace) -> bool:
+    """Whether a key has an array.  O(keys)."""
+    return any(isinstance(value, Array) for db in keyspace.databases for value in db.values.values())
 
 
 def counted(snapshot: RdbWriter, progress: Progress) -> Iterator[bytes]:

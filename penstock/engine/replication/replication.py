@@ -101,6 +101,8 @@ class Replication:
         self.stream_db = 0  # the database that the master's stream is in
         self.is_amid = False  # the master's stream is between MULTI and EXEC
         self.wants_acks = False
+        self.has_new_arrays = False  # and the stream is one for replicas that hold none
+        self._arrays_until = 0  # the offset up to which such a stream has changes of arrays
         self.failover = Failover()
         self.full_syncs = 0
         self.partial_syncs = 0
@@ -237,6 +239,8 @@ class Replication:
         is_ours = found.asked_id == self.id or (
             found.asked_id == self.second_id and found.asked_offset <= self.second_offset
         )
+        if offset < self._arrays_until and not self.reads_arrays(found):
+            return False
         return is_ours and self.stream.backlog.has(offset) and self._knows_words_since(found, offset)
 
     def acknowledged(self, found: Replica, offset: int, synced: int) -> None:
@@ -268,6 +272,20 @@ class Replication:
         """Whether a replica can load a snapshot that has the times of hash fields (RDB 12)."""
         at_least = aof_compat.version_of(self._settings.text("rdb-compat-version"))
         return max(found.kind.version, at_least) >= stream_versions.FIRST_WITH_FIELD_TIMES
+
+    def note_array(self) -> None:
+        """An array changes: a replica that does not know the words would skip them in silence."""
+        self.has_new_arrays = self.has_new_arrays or not self.words.releases
+
+    def strangers_to_arrays(self) -> list[Session]:
+        """The replicas that cannot go on, now that the stream has changes of arrays."""
+        self.has_new_arrays = False
+        self._arrays_until = self.offset
+        return [one for one in self.replicas if one.replica is not None and not self.reads_arrays(one.replica)]
+
+    def reads_arrays(self, found: Replica) -> bool:
+        """Whether a replica knows arrays (Redis 8.8); one that wants a snapshot alone is none."""
+        return found.wants_only_snapshot or self._known_to(found).releases
 
     def reads_all(self, found: Replica) -> bool:
         """Whether a replica reads all that a snapshot has, own fields of the file too: a Penstock."""

@@ -17,6 +17,7 @@ from penstock.config.settings import Settings
 from penstock.engine.aof import base_file
 from penstock.engine.aof.rewrite_progress import PACKED_BYTES, Progress, unpacked
 from penstock.engine.rdb import key_delay
+from penstock.errors import UsageError
 from penstock.server.files.parent import Parent, ServerEndedError
 from penstock.storage.aof.disk import Disk, File
 from penstock.storage.aof.log_directory import TEMPORARY_BASE, write_all
@@ -147,6 +148,8 @@ class RewriteChild:
                 self.disk.remove(path)
         except OSError as failure:
             say(pipe, FAILURE + f"{failure.strerror} ({path})".encode()[:LONGEST_REASON])
+        except UsageError as refusal:
+            say(pipe, FAILURE + str(refusal).encode()[:LONGEST_REASON])
         except BaseException as failure:
             say(pipe, FAILURE + repr(failure).encode()[:LONGEST_REASON])
         finally:

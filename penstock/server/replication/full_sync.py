@@ -76,6 +76,7 @@ class FullSync:
         child = self._new_child(without_file, self._disk, engine.keyspace, engine.settings)
         child.only_functions = receivers[0][1].wants_only_functions
         child.field_times = field_times
+        child.may_have_arrays = all(replication.reads_arrays(found) for _, found in receivers)
         child.aux = [
             (b"repl-stream-db", b"%d" % replication.stream_db),
             (b"repl-id", replication.id.encode()),

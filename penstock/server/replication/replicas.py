@@ -13,7 +13,7 @@ from penstock.engine.session import Session
 from penstock.protocol import reply
 from penstock.server.replication.full_sync import FullSync
 from penstock.server.replication.master_link import MasterLink
-from penstock.server.replication.snapshot_child import NewChild, new_child
+from penstock.server.replication.snapshot_child import HOLDS_NO_ARRAYS, NewChild, new_child
 from penstock.server.replication.targets import Targets
 from penstock.storage.aof.disk import Disk
 from penstock.storage.types.hashes import Hash
@@ -67,10 +67,19 @@ class Replicas:
         if replication.stream is None:
             return
         sent = replication.stream.take()
+        if replication.has_new_arrays:
+            self._close_those_without_arrays()
         for session in replication.replicas:
             found, link = session.replica, self._turn.connections.get(session.id)
             if found is not None and found.follows and link is not None:
                 self._give(found, link, sent)
+
+    def _close_those_without_arrays(self) -> None:
+        for session in self._replication.strangers_to_arrays():
+            link = self._turn.connections.get(session.id)
+            if link is not None:
+                self._report(f"The link to replica {session.address} is closed: {HOLDS_NO_ARRAYS}.")
+                link.abort()
 
     def _fail_over(self) -> None:
         """Make the link to the new master at once where all is ready for it: writers wait."""

@@ -7,10 +7,12 @@ from typing import Final
 from penstock.config.settings import Settings
 from penstock.engine.aof.rewrite_progress import Progress
 from penstock.engine.rdb import rdb_saving
+from penstock.errors import UsageError
 from penstock.server.files.rewrite_child import Reporter, RewriteChild
 from penstock.storage.aof.disk import Disk
 from penstock.storage.keyspace import Keyspace
 
+HOLDS_NO_ARRAYS: Final = "there are arrays, which a Redis before 8.8 cannot hold (rdb-compat-version)"
 TEMPORARY: Final = "temp-sync-{}.rdb"
 NO_PIPE: Final = -1
 
@@ -19,15 +21,17 @@ class SnapshotChild(RewriteChild):
     """Writes a file, which the server removes.
 
     aux: what the snapshot says of the stream. field_times: whether hashes have the times of their fields.
+    may_have_arrays: else a keyspace with arrays is refused, because a replica could not load it.
     """
 
-    __slots__ = ("aux", "field_times", "only_functions")
+    __slots__ = ("aux", "field_times", "may_have_arrays", "only_functions")
 
     def __init__(self, disk: Disk, keyspace: Keyspace, settings: Settings) -> None:
         super().__init__(disk, keyspace, settings)
         self.aux: list[tuple[bytes, bytes]] = []
         self.only_functions = False
         self.field_times = True
+        self.may_have_arrays = True
 
     def path_of(self, directory: str, pid: int) -> str:
         return f"{directory}/{TEMPORARY.format(pid)}"
@@ -37,6 +41,8 @@ class SnapshotChild(RewriteChild):
         if self.only_functions:
             keyspace = Keyspace(1)
             keyspace.libraries = self.keyspace.libraries
+        if not self.may_have_arrays and rdb_saving.has_arrays(keyspace):
+            raise UsageError(HOLDS_NO_ARRAYS)
         snapshot = rdb_saving.snapshot_of(keyspace, self.settings, now_ms, self.aux, self.field_times)
         return rdb_saving.counted(snapshot, progress)
 
