@@ -214,7 +214,7 @@ class Context:
             return not self.session.privileged  # invisible, but kept; a log's replay sees it until its DEL
         value = self.remove(key)
         self.log(b"DEL", key)
-        self._end_expired(key, value)
+        self.end_expired(key, value)
         return True
 
     def expire_overdue(self, most: int) -> int:
@@ -235,10 +235,10 @@ class Context:
             if is_followed:
                 self.touch(key)
                 self.signal(key)
-            self._end_expired(key, value)
+            self.end_expired(key, value)
         return len(expired)
 
-    def _end_expired(self, key: bytes, value: Value | None) -> None:
+    def end_expired(self, key: bytes, value: Value | None) -> None:
         """A key was removed because its time has passed."""
         if not isinstance(value, bytes):
             self.free_lazily(value)

@@ -23,6 +23,7 @@ BAD_LOG = "-ERR type should be one of the following: slow, large-request, large-
 WRONG = "WRONGTYPE Operation against a key holding the wrong kind of value"
 WRONG_COUNT = "-ERR numfields should be greater than 0 and match the provided number of fields"
 LAST = """EVAL "local e = redis.call('COMMANDLOG','GET','1','{}')[1]; return {{e[3], e[4], e[6], #e}}" 0"""
+LOOK = """EVAL "return redis.call('INFO','stats'):match('{}:(%d+)')" 0"""
 DIALOGUES = {
     "a script's table is called server": [
         ("""EVAL "return server.call('SET','a','1')" 0""", "+OK"),
@@ -432,6 +433,57 @@ def test_a_valkey_9_2_speaks_so(valkey: int, name: str) -> None:
         if "valkey_version:9.2" not in str(client.ask("INFO", "server")):
             pytest.skip("the Valkey at hand is older")
     assert told_by(valkey, SINCE_9_2[name]) == SINCE_9_2[name]
+
+
+EVENTS = {
+    "a time in the past": [
+        ("SET k v", "+OK", ["set k"]),
+        ("EXPIRE k -1", ":1", ["expired k"]),
+        ("SET k v", "+OK", ["set k"]),
+        ("GETEX k PXAT 1", "$v", ["expired k"]),
+        ("HSET h f v g w i x", ":3", ["hset h"]),
+        ("HEXPIRE h 0 FIELDS 1 f", "*1 :2", ["hexpired h"]),
+        ("HGETEX h PXAT 1 FIELDS 1 g", "*1 $w", ["hexpired h"]),
+        ("HGETDEL h FIELDS 1 i", "*1 $x", ["hdel h", "del h"]),
+        ("HSET h f v", ":1", ["hset h"]),
+        ("HPEXPIREAT h 1 FIELDS 1 f", "*1 :2", ["hexpired h", "del h"]),
+        (LOOK.format("expired_keys"), "$2", []),
+        (LOOK.format("expired_fields"), "$3", []),
+    ],
+}
+
+
+@pytest.mark.parametrize("dialogue", EVENTS.values(), ids=EVENTS)
+def test_valkey_s_events_are_published(clock: ManualClock, dialogue: list[tuple[str, str, list[str]]]) -> None:
+    client = Dialogue(make_engine(clock, settings=settings_with(compat_version="valkey-9.1")))
+    listener = client.another()
+    listener("PSUBSCRIBE __keyevent@0__:*")
+    client("CONFIG SET notify-keyspace-events EA")
+
+    for request, reply, events in dialogue:
+        assert (request, shown(parse(client.raw(request))[0])) == (request, reply)
+        assert [event_of(*message[-2:]) for message in listener.arrived()] == events
+
+
+@pytest.mark.parametrize("dialogue", EVENTS.values(), ids=EVENTS)
+def test_a_valkey_publishes_these_events(valkey: int, dialogue: list[tuple[str, str, list[str]]]) -> None:
+    with Connection("127.0.0.1", valkey) as client, Connection("127.0.0.1", valkey) as listener:
+        for line in ("FLUSHALL", "CONFIG RESETSTAT", "CONFIG SET notify-keyspace-events EA"):
+            client.ask(*line.split())
+        listener.ask("PSUBSCRIBE", "__keyevent@0__:*")
+
+        for request, reply, events in dialogue:
+            assert (request, shown(client.ask(*split(request)))) == (request, reply)
+            heard = [listener.reply() for _ in events]
+            assert [
+                event_of(*[part.text for part in one.elements[-2:] if isinstance(part, Bulk)])
+                for one in heard
+                if isinstance(one, Array)
+            ] == events
+
+
+def event_of(channel: bytes, key: bytes) -> str:
+    return f"{channel.decode().partition(':')[2]} {key.decode()}"
 
 
 def told_by(port: int, dialogue: list[tuple[str, str]]) -> list[tuple[str, str]]:

@@ -43,3 +43,18 @@ def delete(ctx: Context, key: bytes, is_lazy: bool = False) -> bool:
     ctx.event("g", b"del", key)
     ctx.dirty += 1
     return True
+
+
+def delete_past(ctx: Context, key: bytes) -> bool:
+    """Delete a key that was given a time in the past, and log it; returns whether it existed.
+
+    Redis publishes `del` (8.6.3); in Valkey it has expired (9.1.2).
+    """
+    if not ctx.speaks_valkey():
+        existed = delete(ctx, key)
+    elif existed := ctx.has(key):
+        ctx.end_expired(key, ctx.remove(key))
+        ctx.dirty += 1
+    if existed:
+        ctx.log(b"DEL", key)
+    return existed

@@ -53,7 +53,7 @@ def expire_read(
             else:
                 found.expire_at(part, when_ms)
     if changed and passed:
-        notify_deleted(ctx, key, found, changed, changed)
+        notify_past(ctx, key, found, changed)
     elif changed:
         notify_changed(ctx, key, found, words.event(b"expire"), changed, len(changed))
         log_expiry(ctx, key, found, words, when_ms, condition[-2:], changed)
@@ -67,9 +67,26 @@ def has_passed(ctx: Context, when_ms: int) -> bool:
 
 def notify_deleted(ctx: Context, key: bytes, found: Timed, removed: list[bytes], logged: list[bytes]) -> None:
     """Send the events for removed parts and log their removal; the key is removed with the last part."""
-    removal = removal_of(found)
-    notify_changed(ctx, key, found, removal.lower(), removed, len(removed))
-    ctx.log(removal, key, *logged)
+    _notify_removed(ctx, key, found, removal_of(found).lower(), removed, logged)
+
+
+def notify_past(ctx: Context, key: bytes, found: Timed, removed: list[bytes]) -> None:
+    """The same for parts that were given a time in the past.
+
+    Redis publishes `hdel` of fields (8.6.3); in Valkey they have expired (9.1.2).
+    """
+    event = removal_of(found).lower()
+    if ctx.speaks_valkey():
+        event = b"hexpired"
+        ctx.statistics.expired_subkeys += len(removed)
+    _notify_removed(ctx, key, found, event, removed, removed)
+
+
+def _notify_removed(
+    ctx: Context, key: bytes, found: Timed, event: bytes, removed: list[bytes], logged: list[bytes]
+) -> None:
+    notify_changed(ctx, key, found, event, removed, len(removed))
+    ctx.log(removal_of(found), key, *logged)
     remove_if_empty(ctx, key, found)
 
 

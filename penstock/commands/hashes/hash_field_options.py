@@ -10,6 +10,7 @@ from penstock.commands.common.part_expiry import (
     log_expiry,
     log_persist,
     notify_deleted,
+    notify_past,
     read_options,
     set_times,
 )
@@ -74,7 +75,7 @@ def hgetex(ctx: Context, args: list[bytes]) -> bytes:
     if found is not None and options.expires and has_passed(ctx, options.when_ms):
         replies, removed = _take(ctx, found, options.parts)
         if removed:
-            notify_deleted(ctx, key, found, removed, removed)
+            notify_past(ctx, key, found, removed)
         return reply.array(replies)
     replies = values_of(found, options.parts, ctx.resp3)
     if found is None or not (options.expires or options.persists):
@@ -140,7 +141,7 @@ def hsetex(ctx: Context, args: list[bytes]) -> bytes:
     notify_changed(ctx, key, found, b"hset", fields, len(fields))
     if options.expires and has_passed(ctx, options.when_ms):
         removed = found.take_out(fields)
-        notify_deleted(ctx, key, found, removed, removed)
+        notify_past(ctx, key, found, removed)
         return reply.ONE
     if options.expires:
         set_times(found, fields, options.when_ms)

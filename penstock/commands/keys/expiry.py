@@ -8,7 +8,7 @@ Tests: transcripts expiry; cases commands/test_expiry; law commands/test_random_
 
 from typing import Final
 
-from penstock.commands.common.overwriting import delete
+from penstock.commands.common.overwriting import delete_past
 from penstock.engine import arguments, refusals
 from penstock.engine.arguments import MAX_INT64
 from penstock.engine.context import Context
@@ -94,8 +94,7 @@ def _expire(ctx: Context, args: list[bytes], name: bytes, base_ms: int, in_secon
     if conditions and not _condition_holds(conditions, ctx.db.expires.get(key), when_ms):
         return reply.ZERO
     if when_ms <= ctx.now_ms and not ctx.session.privileged:  # in a replay, the log has the DEL
-        delete(ctx, key)
-        ctx.log(b"DEL", key)
+        delete_past(ctx, key)
         return reply.ONE
     set_expiry(ctx, key, when_ms)
     if name == b"pexpireat":

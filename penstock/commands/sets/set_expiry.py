@@ -114,7 +114,7 @@ def saddex(ctx: Context, args: list[bytes]) -> bytes:
     if options.expires and part_expiry.has_passed(ctx, options.when_ms):
         removed = [] if found is None else found.take_out(members)
         if removed and found is not None:
-            part_expiry.notify_deleted(ctx, key, found, removed, removed)
+            part_expiry.notify_past(ctx, key, found, removed)
         return reply.ONE
     if found is None:
         found = Set.made(members, limits(ctx))

@@ -5,7 +5,7 @@ Tests: cases commands/test_commands_since_8_8.
 
 from typing import Final
 
-from penstock.commands.common.overwriting import create, delete
+from penstock.commands.common.overwriting import create, delete_past
 from penstock.commands.keys.expiry import invalid_expire, moment, set_expiry
 from penstock.engine import arguments, numbers, refusals
 from penstock.engine.arguments import MAX_INT64, MIN_INT64
@@ -186,8 +186,7 @@ def _keep(ctx: Context, key: bytes, is_new: bool, text: bytes, options: Options,
     """Put the new number at its key, and set when it expires; what expires in the past is gone."""
     sets_expiry = bool(options.expiration) and not (b"ENX" in options.flags and key in ctx.db.expires)
     if sets_expiry and options.when_ms <= ctx.now_ms:
-        if delete(ctx, key):
-            ctx.log(b"DEL", key)
+        delete_past(ctx, key)
         return
     if is_new:
         create(ctx, key, text)

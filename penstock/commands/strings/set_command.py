@@ -6,7 +6,7 @@ storage/test_key_table.
 
 from typing import Final
 
-from penstock.commands.common.overwriting import delete, overwrite
+from penstock.commands.common.overwriting import delete_past, overwrite
 from penstock.commands.keys.expiry import invalid_expire, moment, set_expiry, take_expiry
 from penstock.commands.strings.string_conditions import COMPARISONS, holds
 from penstock.commands.strings.strings import read_string
@@ -358,8 +358,7 @@ def getex(ctx: Context, args: list[bytes]) -> bytes:
     if options.expiration:
         when_ms = options.moment(ctx, b"getex")
         if when_ms <= ctx.now_ms and not ctx.session.privileged:
-            delete(ctx, key)
-            ctx.log(b"DEL", key)
+            delete_past(ctx, key)
         else:
             set_expiry(ctx, key, when_ms)
             ctx.dirty += 1
