@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import redis
 
+from tests.support.no_retry import NO_RETRY
 from tests.support.server_process import ServerProcess, running_server
 
 BEGIN = [r"pid=\d+,", r"\* Server initialized$", r"\* Ready to accept connections tcp$"]
@@ -61,7 +62,7 @@ def test_a_rewrite_of_the_log_is_told_as_redis_tells_it() -> None:
 
 
 def test_shutdown_is_told_as_redis_tells_it() -> None:
-    with running_server() as server, redis.Redis(port=server.port, retry=None) as client:
+    with running_server() as server, redis.Redis(port=server.port, retry=NO_RETRY) as client:
         client.shutdown()
         server.wait()
 

@@ -14,6 +14,7 @@ import redis.asyncio
 from _pytest.fixtures import SubRequest
 
 from tests.support.builds import two_loopbacks
+from tests.support.no_retry import NO_RETRY
 from tests.support.server_process import ServerProcess, running_server
 
 LOOPS = ["uvloop", "asyncio"]
@@ -216,7 +217,7 @@ def test_blocked_readers_do_not_keep_a_server_from_ending() -> None:
 
 def test_shutdown_ends_the_server() -> None:
     with running_server() as process:
-        redis.Redis(port=process.port, retry=None).shutdown()
+        redis.Redis(port=process.port, retry=NO_RETRY).shutdown()
 
         assert process.wait() == 0
 

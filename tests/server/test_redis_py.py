@@ -18,6 +18,7 @@ from redis._parsers import (
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
+from tests.support.no_retry import NO_RETRY
 from tests.support.server_process import ServerProcess, running_server
 
 SYNC = [(2, _HiredisParser), (3, _HiredisParser), (2, _RESP2Parser), (3, _RESP3Parser)]
@@ -112,7 +113,7 @@ def test_a_user_is_made_logs_in_and_is_shown_out(server: ServerProcess) -> None:
     with pytest.raises(redis.exceptions.NoPermissionError, match="run the 'flushall' command"):
         amy.flushall()
     with pytest.raises(redis.exceptions.AuthenticationError, match="invalid username-password pair"):
-        redis.Redis(port=server.port, username="amy", password="wrong", retry=None).ping()
+        redis.Redis(port=server.port, username="amy", password="wrong", retry=NO_RETRY).ping()
     assert (admin.acl_getuser("amy") or {})["keys"] == ["~a:*"]
     assert admin.acl_dryrun("amy", "get", "b") == "User amy has no permissions to access the 'b' key"
 

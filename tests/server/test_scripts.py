@@ -14,14 +14,11 @@ from typing import Any
 
 import pytest
 import redis
-from redis.backoff import NoBackoff
-from redis.retry import Retry
 
+from tests.support.no_retry import NO_RETRY
 from tests.support.server_process import ServerProcess, running_server
 
 pytest.importorskip("lupa")
-
-NO_RETRY = Retry(NoBackoff(), 0)
 
 
 @pytest.fixture(scope="module")

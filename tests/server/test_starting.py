@@ -17,6 +17,7 @@ from penstock.clock import SystemClock
 from penstock.engine.effects import pack
 from penstock.server.server_log import ServerLog
 from tests.support.engines import settings_with
+from tests.support.no_retry import NO_RETRY
 from tests.support.reference_server import NoReference, reference_binary, reference_server
 from tests.support.server_process import ServerProcess, running_server
 
@@ -162,7 +163,7 @@ def test_what_a_redis_or_a_valkey_saved_is_there(tmp_path: Path, kind: str, appe
 def test_shutdown_save_saves_what_no_log_keeps(tmp_path: Path) -> None:
     with running_server("--appendonly", "no", dir=tmp_path) as server:
         redis.Redis(port=server.port).set("a", "1")
-        redis.Redis(port=server.port, retry=None).shutdown(save=True)
+        redis.Redis(port=server.port, retry=NO_RETRY).shutdown(save=True)
         assert server.wait() == 0
     with running_server("--appendonly", "no", dir=tmp_path) as server:
         assert redis.Redis(port=server.port).get("a") == b"1"
@@ -194,7 +195,7 @@ def test_a_signal_does_not_end_a_server_that_cannot_save(tmp_path: Path) -> None
 def test_shutdown_save_ends_a_server_with_a_log_that_keeps_everything(tmp_path: Path) -> None:
     with running_server(dir=tmp_path) as server:
         redis.Redis(port=server.port).set("a", "1")
-        redis.Redis(port=server.port, retry=None).shutdown(save=True)
+        redis.Redis(port=server.port, retry=NO_RETRY).shutdown(save=True)
         assert server.wait() == 0
     with running_server(dir=tmp_path) as server:
         assert redis.Redis(port=server.port).get("a") == b"1"
