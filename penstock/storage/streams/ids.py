@@ -51,19 +51,12 @@ def halves(entry_id: StreamId) -> IdHalves:
 
 def text_of(ms: int, seq: int) -> bytes:
     """As `text`, for an id in two halves. Cheaper where the milliseconds were among the last two."""
-    last_ms, head = _heads.last
-    if ms != last_ms:
-        head = _head_before(ms)
-    return head + (_DECIMALS[seq] if seq < 1000 else b"%d" % seq)
-
-
-def _head_before(ms: int) -> bytes:
-    """The text of an id up to the dash, for milliseconds other than the last ones; they are the last ones now."""
-    found = _heads.former
-    if found[0] != ms:
-        found = ms, b"%d-" % ms
-    _heads.former, _heads.last = _heads.last, found
-    return found[1]
+    written = _heads.last
+    if ms != written[0]:
+        former, _heads.former = _heads.former, written
+        written = former if former[0] == ms else (ms, b"%d-" % ms)
+        _heads.last = written
+    return written[1] + (_DECIMALS[seq] if seq < 1000 else b"%d" % seq)
 
 
 class _Heads:
