@@ -44,9 +44,6 @@ class Queue:
         self.passed_group: dict[bytes, Group] = {}  # by name: the group in which their consumers are known to exist
         self.lost: dict[bytes, set[bytes]] = {}  # by group: deleted consumers that still have a reader here
 
-    def is_empty(self) -> bool:
-        return not self.special and not self.plain
-
 
 class Blocking:
     """The blocked requests, by what they wait for and until when."""
@@ -118,7 +115,7 @@ class Blocking:
                     del queue.plain[blocked.group]
             elif queue.special.pop(blocked, None) is not None:
                 queue.waking_on_loss -= blocked.wakes_on_loss
-            if queue.is_empty():
+            if not queue.special and not queue.plain:
                 del self.by_key[place]
 
     # -- ready keys -------------------------------------------------------------------------------------------------

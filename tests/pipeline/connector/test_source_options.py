@@ -55,7 +55,7 @@ def test_durations(word: str, milliseconds: int) -> None:
     ],
 )
 def test_timestamps(word: str, milliseconds: int) -> None:
-    assert OptionReader({"at": word}, "test").timestamp_ms("at") == milliseconds
+    assert OptionReader({"at": word}, "test").moment_ms("at", word) == milliseconds
 
 
 def test_names_are_options_in_any_case() -> None:

@@ -73,13 +73,8 @@ class OptionReader:
             raise self.mistake(name, "is to be a duration: 500ms, 10s, 15m, 2h, 1d")
         return int(float(found[1]) * UNITS_MS[found[2] or "ms"])
 
-    def timestamp_ms(self, name: str) -> int | None:
-        """Unix milliseconds, from those or an ISO 8601 time; a time without a zone is UTC."""
-        word = self.text(name)
-        return None if word is None else self.moment_ms(name, word)
-
     def moment_ms(self, name: str, word: str) -> int:
-        """`timestamp_ms` of a word that is in the option's value."""
+        """Unix milliseconds of a word of an option: those or an ISO 8601 time; a time without a zone is UTC."""
         if re.fullmatch(r"[0-9]{1,19}", word):
             return int(word)
         try:

@@ -17,7 +17,6 @@ from penstock.pipeline.connector.values.text_values import Texts
 from penstock.pipeline.errors import OptionError, PipelineError
 from penstock.storage.streams import ids
 
-NOT_UTF8: Final = "; declare the column binary, or set decodeErrors=replace"
 LATEST_MS: Final = 2**63 // 1000 - 1  # the last moment that Spark's microseconds hold; an id may be far beyond
 
 

@@ -7,7 +7,6 @@ from typing import Final
 from penstock.storage.streams.ids import StreamId, last_at_most
 from penstock.storage.streams.pending.pending_block import PendingBlock
 
-NO_BLOCK: Final = -1
 BLOCKS_SAMPLED: Final = 32
 
 
@@ -26,7 +25,7 @@ class BlockList:
         self._found_at = 0
 
     def index_of(self, entry_id: StreamId) -> int:
-        """The index of the last block that does not begin behind an id; NO_BLOCK if all do. O(log b)."""
+        """The index of the last block that does not begin behind an id; -1 if all do. O(log b)."""
         self._found_at = last_at_most(self.firsts, entry_id, self._found_at)
         return self._found_at
 
