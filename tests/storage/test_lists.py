@@ -254,3 +254,12 @@ def test_a_long_list_of_short_items_takes_less_than_half_of_what_their_objects_w
     nodes = held._nodes
     assert nodes is not None
     assert sum(sys.getsizeof(node) for node in nodes) < sum(sys.getsizeof(item) for item in held) / 2.5
+
+
+def test_a_list_of_128_short_items_is_one_node() -> None:
+    held = List([b"item"] * 127)
+    size = held.memory_usage()
+
+    held.push(False, [b"item"])
+
+    assert held.memory_usage() - size < 10

@@ -21,13 +21,13 @@ if TYPE_CHECKING:
     from mypy_extensions import i64  # for mypyc; Python ignores it
 
 NODE_ITEMS: Final = 64  # of a node that was filled from an end
-MOST_ITEMS: Final = 2 * NODE_ITEMS  # any node has less
+MOST_ITEMS: Final = 2 * NODE_ITEMS  # of any node
 LONGEST_PACKED: Final = 255  # bytes
 EMPTY: Final = b"\0"  # a node without items
 BYTES: Final = tuple(bytes((number,)) for number in range(LONGEST_PACKED + 1))
 
 ListNode: TypeAlias = bytes | list[bytes]
-"""Less than MOST_ITEMS items. A bytes object or a list that is between the ends is never changed, so it may be shared.
+"""At most MOST_ITEMS items. A bytes object or a list that is between the ends is never changed, so it may be shared.
 
 What is said to take a packed node and returns one takes short items only.
 """

@@ -137,7 +137,7 @@ class List(Collection):
         in_left = left and self._has_left()
         end = self._left if in_left else self._right
         if isinstance(end, bytes):
-            if end[0] < MOST_ITEMS - 1 and len(item) <= LONGEST_PACKED and len(end) < LARGEST_END:
+            if end[0] < MOST_ITEMS and len(item) <= LONGEST_PACKED and len(end) < LARGEST_END:
                 grown = with_item(end, left, item)
                 if in_left:
                     self._left = grown
@@ -155,7 +155,7 @@ class List(Collection):
         end = self._left if left and self._has_left() else self._right
         if left:
             items = items[::-1]
-        if isinstance(end, bytes) and end[0] + len(items) < MOST_ITEMS and len(end) < LARGEST_END:
+        if isinstance(end, bytes) and end[0] + len(items) <= MOST_ITEMS and len(end) < LARGEST_END:
             added = node_of(items)
             if isinstance(added, bytes):
                 grown = joined(added, end) if left else joined(end, added)
@@ -178,7 +178,7 @@ class List(Collection):
         """
         is_only = left and not self._has_left()
         count = len(items)
-        if count < MOST_ITEMS:
+        if count <= MOST_ITEMS:
             if left and not is_only:
                 self._left = _end_of(items)
             else:
@@ -417,7 +417,7 @@ class List(Collection):
         """Assert the invariants."""
         assert self.length, "an empty list is no value"
         assert self.packed_bytes == LISTPACK_BYTES + texts_size(list(self)), "the size is not that of the items"
-        assert max(count_of(self._left), count_of(self._right)) < MOST_ITEMS, "an end is too long"
+        assert max(count_of(self._left), count_of(self._right)) <= MOST_ITEMS, "an end is too long"
         assert self._nodes is not None or count_of(self._right), "the only end is the left one"
         counts = [count_of(node) for node in self._nodes or ()]
         assert self._between() == sum(counts), "the count of the items in nodes is wrong"

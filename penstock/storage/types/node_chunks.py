@@ -179,7 +179,7 @@ class NodeChunks:
         items.insert(inside, item)
         chunk.items += 1
         self._is_even = False
-        if len(items) < MOST_ITEMS:
+        if len(items) <= MOST_ITEMS:
             chunk.nodes[place] = node_of(items)
             return
         chunk.nodes[place : place + 1] = [node_of(items[:NODE_ITEMS]), node_of(items[NODE_ITEMS:])]
@@ -224,7 +224,7 @@ class NodeChunks:
         """Assert the invariants."""
         chunks = self._chunks
         assert all(0 < len(chunk.nodes) <= MOST_NODES for chunk in chunks), "a chunk is empty or too long"
-        assert all(0 < count_of(node) < MOST_ITEMS for node in self), "a node is empty or too long"
+        assert all(0 < count_of(node) <= MOST_ITEMS for node in self), "a node is empty or too long"
         assert all(chunk.items == sum([count_of(node) for node in chunk.nodes]) for chunk in chunks)
         if self._is_even:
             assert all(count_of(node) == NODE_ITEMS for node in self), "nodes of other sizes"
