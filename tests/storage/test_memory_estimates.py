@@ -1,11 +1,20 @@
 """The memory of a stream is estimated from a sample; the estimate of a large one is about that of all its parts."""
 
+import gc
+from collections.abc import Callable
+
 import pytest
 
 from penstock.engine.engine import Engine
+from penstock.native.build import IS_COMPILED
 from penstock.storage.streams import stream as stream_module
 from penstock.storage.streams.pending import block_list
+from penstock.storage.streams.segment import Segment
 from penstock.storage.streams.stream import Stream
+from penstock.storage.types.hashes import Hash
+from penstock.storage.types.lists import List
+from penstock.storage.types.sets import Set
+from penstock.storage.types.sorted_sets import SortedSet
 from tests.support.builds import replaces_functions
 from tests.support.dialogue import Dialogue
 
@@ -34,3 +43,9 @@ def test_a_large_stream_is_estimated_from_some_of_its_parts(
 
     # The first group alone has pending entries: as one of 16 it counts for more than as one of 40.
     assert in_full * 0.9 < estimate < in_full * 1.5
+
+
+@pytest.mark.skipif(not IS_COMPILED, reason="Python's own objects have room for the garbage collector")
+@pytest.mark.parametrize("made", [Hash, List, Set, SortedSet, Segment])
+def test_a_value_has_no_room_for_the_garbage_collector(made: Callable[[], object]) -> None:
+    assert not gc.is_tracked(made())

@@ -15,6 +15,7 @@ from operator import add
 from typing import Final
 
 from penstock.native.build import IS_COMPILED
+from penstock.native.class_marks import mypyc_attr
 from penstock.native.listpack_sizes import LONGEST_INTEGER, LONGEST_SHORT, integer_size, surplus_of, texts_size
 from penstock.storage.compression import Compressor
 from penstock.storage.streams.ids import StreamId, halves
@@ -51,6 +52,7 @@ class StreamLimits:
         self.ready_segments = -(-ready_entries // MOST_SLOTS)
 
 
+@mypyc_attr(acyclic=True)
 class Node:
     """A range of entries, [first, last] by id, of which `live` are not deleted.
 

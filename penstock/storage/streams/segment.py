@@ -10,6 +10,7 @@ from itertools import accumulate, pairwise
 from operator import sub
 from typing import TYPE_CHECKING, Final, TypeAlias
 
+from penstock.native.class_marks import mypyc_attr
 from penstock.native.columns import (
     WIDE,
     append_both,
@@ -35,6 +36,7 @@ _SAVES_AT_LEAST: Final = 8  # an eighth, or a segment stays as it is
 SegmentRun: TypeAlias = "tuple[Segment, int, int]"  # the live slots [start, stop) of a segment
 
 
+@mypyc_attr(acyclic=True)
 class Segment:
     """Up to MOST_SLOTS entries, ascending by id, each in a slot with a number that never changes.
 

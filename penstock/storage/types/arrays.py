@@ -6,6 +6,7 @@ from typing import Final
 
 from sortedcontainers import SortedList
 
+from penstock.native.class_marks import mypyc_attr
 from penstock.storage.types.collection import PART_OVERHEAD, Collection
 
 MOST_INDEX: Final = 2**64 - 2
@@ -15,6 +16,7 @@ SPARSE: Final = 10  # items up to which Redis keeps them as pairs
 SAMPLED: Final = 64  # items that are measured for an estimate
 
 
+@mypyc_attr(acyclic=True)
 class Array(Collection):
     """Items by index.
 

@@ -7,6 +7,7 @@ empty collection must not stay in a database: the command that removes its last 
 from collections.abc import Iterable, Iterator
 from typing import Final, Self, TypeAlias
 
+from penstock.native.class_marks import mypyc_attr
 from penstock.storage.deadlines import NEVER, Deadlines
 
 PART_OVERHEAD: Final = 41  # bytes: a pointer to the part, and the header of its bytes object
@@ -16,6 +17,7 @@ SizeCounts: TypeAlias = list[int]
 """How many values have a size of so many bits (`int.bit_length`): sizes from one power of two to the next."""
 
 
+@mypyc_attr(acyclic=True)
 class Counted:
     """A value whose size may change in place. `counts`: where a database counts it; None if it never was in one.
 
@@ -41,6 +43,7 @@ def no_counts() -> SizeCounts:
     return [0] * (MOST_BITS + 1)
 
 
+@mypyc_attr(acyclic=True)
 class Collection(Counted):
     """A value with many parts: items, fields or members. In the costs, n is the number of parts."""
 
@@ -59,6 +62,7 @@ class Collection(Counted):
         raise NotImplementedError
 
 
+@mypyc_attr(acyclic=True)
 class Timed(Collection):
     """A value whose parts may have a time of expiry: a hash's fields, a set's members.
 

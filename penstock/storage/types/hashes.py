@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable, Iterator
 from itertools import chain, islice
 from typing import Final
 
+from penstock.native.class_marks import mypyc_attr
 from penstock.storage.types.collection import PART_OVERHEAD, Timed
 from penstock.storage.types.field_names import FieldNames, shared_name, shared_names
 from penstock.storage.types.list_nodes import (
@@ -29,6 +30,7 @@ SHARED_FIELDS: Final = 64  # of a hash: the first ones
 OWN_BYTES: Final = 250  # of the object and its containers, about
 
 
+@mypyc_attr(acyclic=True)
 class Hash(Timed):
     """Fields and values, in the order in which the fields were added while the hash is not large.
 

@@ -7,11 +7,13 @@ is changed, and stays one. Code that keeps its text longer than one request must
 import sys
 from typing import Final
 
+from penstock.native.class_marks import mypyc_attr
 from penstock.storage.types.collection import Counted
 
 SHORTEST: Final = 32 * 1024  # bytes; copying a shorter string takes at most a microsecond, far less than a request
 
 
+@mypyc_attr(acyclic=True)
 class LargeString(Counted):
     """A string in a `buffer`: read, index and slice it within a request, but do not keep a reference to it."""
 

@@ -8,6 +8,7 @@ twice a node's items gives the inner ones to a node between; an end that is empt
 from collections.abc import Iterator
 from typing import Final
 
+from penstock.native.class_marks import mypyc_attr
 from penstock.native.listpack_sizes import text_size, texts_size
 from penstock.storage.types.collection import PART_OVERHEAD, Collection
 from penstock.storage.types.list_nodes import (
@@ -39,6 +40,7 @@ NODES_BYTES: Final = 350  # of the containers of the nodes
 NODE_OVERHEAD: Final = 41  # bytes of a node beside its items
 
 
+@mypyc_attr(acyclic=True)
 class List(Collection):
     """Items, the leftmost first. Positions count from 0 and are within the list.
 

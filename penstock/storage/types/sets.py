@@ -9,6 +9,7 @@ from enum import Enum
 from random import Random
 from typing import Final
 
+from penstock.native.class_marks import mypyc_attr
 from penstock.storage.types.collection import Timed
 from penstock.storage.types.scan_order import HashOrder
 from penstock.storage.types.set_forms import packed_integers, packed_members
@@ -47,6 +48,7 @@ class SetLimits:
         return Form.LISTPACK if count <= self.members else Form.HASHTABLE
 
 
+@mypyc_attr(acyclic=True)
 class Set(Timed):
     """Members, in the order in which they came.
 

@@ -9,6 +9,7 @@ from collections.abc import Collection as Members
 from collections.abc import Iterable, Iterator
 from typing import Final
 
+from penstock.native.class_marks import mypyc_attr
 from penstock.storage.pair_order import Pair, PairOrder
 from penstock.storage.types.collection import Collection
 from penstock.storage.types.packed_table import MOST_ENTRIES
@@ -26,6 +27,7 @@ __all__ = ["LexBound", "Pair", "ScoreBound", "SortedSet"]
 OWN_BYTES: Final = 120  # of the object and the bytes object of the few, about
 
 
+@mypyc_attr(acyclic=True)
 class SortedSet(Collection):
     """Members and scores.
 
