@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from tests.world import blocking, groups, memory, readers, registers, rewinding, rights, syncs, trails
+from tests.world import blocking, groups, memory, quotas, readers, registers, rewinding, rights, syncs, trails
 from tests.world import faults as failing
 from tests.world.actors import Actor, Administrator, Counter, Popper, Producer, Pusher, Wanderer, Worker
 from tests.world.client import Client
@@ -98,6 +98,12 @@ GROUPS: Final = Cast(
     1, (groups.PolicyKeeper, groups.Feeder, groups.LeaseWorker),
     faults=failing.WITH_HALF_CLOSES, judges=(groups.judge,),
 )  # fmt: skip
+QUOTAS: Final = Cast(
+    "quotas", (groups.Feeder, quotas.QuotaWorker, quotas.QuotaWorker, quotas.Watcher), 1,
+    (quotas.QuotaKeeper, groups.Feeder, quotas.QuotaWorker, quotas.QuotaWorker, quotas.Watcher),
+    faults=tuple(fault for fault in failing.WITH_HALF_CLOSES if fault is not failing.clock_jumps),
+    judges=(quotas.judge,),
+)  # fmt: skip
 WAITING: Final = Cast(
     "waiting",
     (blocking.Giver, blocking.Waiter, blocking.Waiter, blocking.Waiter, blocking.Follower, Administrator),
@@ -140,7 +146,7 @@ LIMITS: Final = Cast(
 )  # fmt: skip
 ALL: Final = {
     cast.name: cast
-    for cast in (QUEUES, GROUPS, WAITING, RIGHTS, SWITCHES, SAVES, SYNCS, DUMPS, READERS, REWINDS, LIMITS)
+    for cast in (QUEUES, GROUPS, QUOTAS, WAITING, RIGHTS, SWITCHES, SAVES, SYNCS, DUMPS, READERS, REWINDS, LIMITS)
 }
 if find_spec("pyarrow") is not None and find_spec("pyspark") is not None:
     from tests.world import batches
