@@ -52,7 +52,7 @@ class QuotaKeeper(PolicyKeeper):
         super().__init__(world, machine, number)
         chance = self.chance
         self.quotas = Quotas(
-            chance.choice((None, (1, 200), (3, 500), (20, 3000))), chance.choice((None, 1, 3)),
+            chance.choice((None, (1, 200), (3, 500), (4, 6000))), chance.choice((None, 1, 3)),
             chance.choice((None, 1, 2)), chance.random() < 0.5,
         )  # fmt: skip
         is_keyed = self.quotas.parallel is not None or self.quotas.fair

@@ -26,6 +26,7 @@ FOUND_OF_CASTS = {
 TURNED_BACK_OF_CASTS = {
     (casts.SWITCHES, 71): "writes were confirmed while the log was held for its first base",
     (casts.GROUPS, 2): "entries were read before earlier ones of their key were done",
+    (casts.QUOTAS, 2): "a restart began a new span of RATE",
     (casts.DUMPS, 13): "FLUSHALL did not save: what it had emptied came back",
     (casts.DUMPS, 15): "a child put its file in place after its server had been killed, over a newer one",
     (casts.READERS, 2): "readers of a group were served last come first served",
