@@ -40,7 +40,7 @@ class SystemClock:
 class PatchedClock(SystemClock):
     """The machine's clock as `time.time` tells it, which freezegun, time_machine and mocks replace."""
 
-    now_us = staticmethod(lambda: int(time.time() * 1_000_000))
+    now_us = staticmethod(lambda: round(time.time() * 1_000_000))
 
 
 class ManualClock:

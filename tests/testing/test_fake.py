@@ -125,6 +125,8 @@ def test_a_url_names_a_version_and_a_type_as_the_constructor_does() -> None:
         ("8.2", "redis", "8.2"),
         (8, "redis", "8."),
         ((8, 4, 1), "redis", "8.4"),
+        ((8, 11), "redis", "8.10"),
+        (99, "redis", "8.12"),
         ((7, 2), "valkey", "7.2.4"),
     ],
 )
@@ -135,7 +137,7 @@ def test_a_version_is_the_nearest_that_is_there(version: Any, server_type: str, 
 
 
 def test_a_type_of_server_that_is_not_there_is_refused() -> None:
-    with pytest.raises(ValueError, match="not 'redsi'"):
+    with pytest.raises(ValueError, match="Unsupported server type: redsi"):
         FakeRedis(server_type="redsi")
 
 

@@ -19,20 +19,20 @@ TYPES: Final = ("redis", "valkey", "dragonfly", "kividb")
 
 
 def compat_version_of(version: Version | None, server_type: str) -> str:
-    """The `compat-version` nearest to a version of fakeredis's: the newest that begins like it, or the oldest.
+    """The `compat-version` nearest to a version of fakeredis's: the newest that is not above it, or the oldest.
 
     ValueError for a type that is not one of TYPES; Dragonfly and KiviDB are taken for Redis.
     """
     if server_type not in TYPES:
-        raise ValueError(f"server_type is one of {', '.join(TYPES)}, not {server_type!r}")
+        raise ValueError(f"Unsupported server type: {server_type}: it is one of {', '.join(TYPES)}")
     if server_type == "valkey":
         return next(name for name in VERSIONS if name.startswith("valkey"))
     if version is None:
         return "newest"
-    words = [str(number) for number in version] if isinstance(version, tuple) else str(version).split(".")
+    asked = list(version) if isinstance(version, tuple) else [int(word) for word in str(version).split(".")]
     of_redis = [name for name in VERSIONS if not name.startswith("valkey")]
-    same = [name for name in of_redis if name.split(".")[: len(words)] == words[:2]]
-    return same[-1] if same else of_redis[0]
+    not_above = [name for name in of_redis if [int(word) for word in name.split(".")][: len(asked)] <= asked[:2]]
+    return not_above[-1] if not_above else of_redis[0]
 
 
 class PatchedTimeServer(Server):
