@@ -435,6 +435,23 @@ def test_a_valkey_9_2_speaks_so(valkey: int, name: str) -> None:
     assert told_by(valkey, SINCE_9_2[name]) == SINCE_9_2[name]
 
 
+def test_info_has_only_fields_that_a_valkey_has(valkey: int) -> None:
+    ours = Dialogue(make_engine(settings=settings_with(compat_version="valkey-9.1"))).raw("INFO everything")
+    with Connection("127.0.0.1", valkey) as client:
+        theirs = client.ask("INFO", "everything")
+
+    assert isinstance(theirs, Bulk)
+    assert fields_of(ours) - fields_of(theirs.text) == {b"penstock_version", b"penstock_build", b"python_version"}
+
+
+def fields_of(info: bytes) -> set[bytes]:
+    """The names of fields, but for those of single commands and databases."""
+    names = {line.partition(b":")[0] for line in info.split(b"\r\n") if b":" in line}
+    return {
+        name for name in names if not name.startswith((b"cmdstat_", b"latency_percentiles_usec_", b"db", b"errorstat_"))
+    }
+
+
 EVENTS = {
     "a time in the past": [
         ("SET k v", "+OK", ["set k"]),

@@ -63,6 +63,11 @@ ONLY_VALKEY: Final = "valkey-"  # begins the version of a word that no Redis has
 VALKEY_FIELDS: Final = {  # fields of INFO that have another name there (9.1.2)
     "redis_mode": "server_mode", "expired_subkeys": "expired_fields", "subexpiry": "keys_with_volatile_items",
 }  # fmt: skip
+REDIS_FIELDS: Final = (  # fields of INFO that Valkey does not have (9.1.2), whenever Redis brought them
+    b"atomicvar_api", b"expired_keys_active", b"mem_cluster_slot_migration_input_buffer",
+    b"mem_cluster_slot_migration_input_buffer_peak", b"mem_cluster_slot_migration_output_buffer",
+    b"mem_replica_full_sync_buffer", b"rdb_saves_consecutive_failures", b"used_memory_peak_time",
+)  # fmt: skip
 VALKEY_TYPES: Final = frozenset((b"string", b"list", b"set", b"zset", b"hash", b"stream"))  # that SCAN takes
 # Flags that commands have in Valkey only (9.1.2, COMMAND INFO).
 VALKEY_FLAGS: Final = {"MULTI": " no_multi", "WATCH": " no_multi", "CLIENT|REPLY": " no_multi"}
@@ -137,7 +142,8 @@ class Compatibility:
             else []
         )
         came = dict(declared + named)
-        return frozenset(word.encode() for word, since in came.items() if not self.has_word(row.name, word, since))
+        hidden = frozenset(word.encode() for word, since in came.items() if not self.has_word(row.name, word, since))
+        return hidden.union(REDIS_FIELDS) if self.is_valkey and row.name == "INFO" else hidden
 
 
 def of(settings: Settings) -> Compatibility:
