@@ -36,12 +36,12 @@ TURNED_BACK_OF_CASTS = {
 FOUND_OF_ANY = FOUND_OF_CASTS | TURNED_BACK_OF_CASTS
 
 
-@pytest.mark.parametrize("seed", seeds(40, 200))
+@pytest.mark.parametrize("seed", seeds(20, 200))
 def test_no_judge_objects_to_a_world(seed: int) -> None:
     assert World(seed).run() == []
 
 
-@pytest.mark.parametrize("seed", seeds(6, 100))
+@pytest.mark.parametrize("seed", seeds(4, 100))
 @pytest.mark.parametrize(
     "cast", [cast for cast in casts.ALL.values() if cast.name not in ("queues", "batches")], ids=attrgetter("name")
 )
