@@ -41,7 +41,7 @@ OPTIONS: dict[str, object] = {
     "retry": Retry(NoBackoff(), 0),
 }  # fmt: skip
 HEAD = """\
-| master | | failovers | lost, of writes without WAIT | of writes on one replica | of writes on both | cut off with its replica | delivered twice | went back | seconds without a master |
+| master | server | failovers | lost, of writes without WAIT | of writes on one replica | of writes on both | cut off with its replica | delivered twice | went back | seconds without a master |
 |---|---|---:|---:|---:|---:|---:|---:|---:|---:|
 """  # noqa: E501  # one line of a table
 
