@@ -1,12 +1,17 @@
 """compat-version: what the named server does not have is hidden."""
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterable
+from fnmatch import fnmatch
+from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from penstock.clock import ManualClock
 from penstock.engine.engine import Engine
+from penstock.engine.table.row import Row
 from tests.support.dialogue import Dialogue
 from tests.support.engines import make_engine, settings_with
 
@@ -199,3 +204,27 @@ def test_a_script_is_told_the_version(of_version: Callable[..., Any], version: s
     pytest.importorskip("lupa")
 
     assert of_version(version)("EVAL 'return {redis.REDIS_VERSION, redis.REDIS_VERSION_NUM}' 0") == [told, number]
+
+
+PAGE = Path(__file__).parents[2] / "docs/compatibility.md"
+VERSIONS = ["7.2", "8.0", "8.2", "8.4", "8.6", "8.8", "8.10", "8.12"]
+
+
+def known(rows: Iterable[Row]) -> set[str]:
+    """The commands of rows and of their subcommands: CLUSTER SLOT-STATS."""
+    return {one.name.replace("|", " ") for row in rows for one in (row, *row.subcommands.values())}
+
+
+def hidden_options(rows: Iterable[Row]) -> set[str]:
+    """The options that commands do not have; not the fields of replies, which have small letters."""
+    return {word.decode() for row in rows for word in row.hidden if word.isupper()}
+
+
+@pytest.mark.parametrize(("version", "newer"), [*pairwise(VERSIONS)])
+def test_the_page_names_what_each_version_hides(of_version: Callable[..., Any], version: str, newer: str) -> None:
+    rows, newer_rows = (list(of_version(one).engine.commands.rows.values()) for one in (version, newer))
+    (line,) = [line for line in PAGE.read_text(encoding="utf-8").splitlines() if line.startswith(f"| `{version}` |")]
+    named = re.findall(r"[A-Z][A-Z0-9*-]+", line.split(" | ")[2])
+
+    hidden = (known(newer_rows) - known(rows)) | (hidden_options(rows) - hidden_options(newer_rows))
+    assert [one for one in hidden if not any(fnmatch(word, name) for word in one.split() for name in named)] == []
