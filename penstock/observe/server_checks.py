@@ -21,7 +21,7 @@ GROUPS_SHOWN: Final = 10  # of each kind
 LARGE_LAG: Final = 1_000
 LARGE_STREAM: Final = 10_000  # entries, of a stream from which none was ever deleted
 LARGE_LOOKED: Final = 50
-TRIMS: Final = (b"maxlen", b"maxage")  # fields of a stream's policy
+TRIMS: Final = (b"maxlen", b"maxage", b"maxbytes")  # fields of a stream's policy
 FULL: Final = 0.9  # of memory, of the disk, of maxclients
 FEW_SENTINELS: Final = 3
 TOO_FEW: Final = "with fewer than three, one machine that is lost takes the majority with it"
@@ -289,6 +289,14 @@ def of_groups(asked: Asked) -> Iterator[Finding]:
         yield Finding.hint(
             "dead letters", shown, advice, request_line([b"PENSTOCK.POLICY", one.key, b"GROUP", one.name])
         )
+    for one in [one for one in survey.groups if one.limits][:GROUPS_SHOWN]:
+        shown = f"{_name(one)}: {one.limits}"
+        if one.is_paused:
+            advice = "its readers get nothing until the pause ends: PAUSE NONE ends it now"
+            request = [b"PENSTOCK.POLICY", one.key, b"GROUP", one.name, b"PAUSE", b"NONE"]
+            yield Finding.hint("paused", shown, advice, request_line(request))
+        else:
+            yield Finding("limits", shown)
     for key, length in asked.large[:GROUPS_SHOWN]:
         shown = f"{text_of(key)}: {length} entries, none was ever deleted"
         advice = "it grows until memory is full: trim it, and with every XADD"

@@ -27,7 +27,8 @@ class GroupState(NamedTuple):
     """One group. `lag` is None where the server does not know it; `oldest_idle_ms` where nothing is pending.
 
     oldest_idle_ms: of the pending entry with the smallest id. gone: consumers without a sign. growth: of the lag, since
-    this group was asked for before. dead_letters: moved by the group's policy.
+    this group was asked for before. dead_letters: moved by the group's policy. limits: what its PAUSE, RATE and
+    INFLIGHT let out now, and what has expired, in words; is_paused: nothing at all.
     """
 
     key: bytes
@@ -39,6 +40,8 @@ class GroupState(NamedTuple):
     gone: int = 0
     dead_letters: int = 0
     growth: int = 0
+    limits: str = ""
+    is_paused: bool = False
 
     @property
     def rank(self) -> urgency.Rank:
@@ -158,6 +161,7 @@ def groups_of(keys: list[bytes]) -> Asking:
 def _state(key: bytes, about: dict[bytes, Any], oldest: Any, consumers: Any) -> GroupState:
     pending, lag = about[b"pending"], about.get(b"lag")
     found = elements(oldest)
+    policy = fields_of(about.get(b"penstock-policy"))
     idle_and_pending = [(one[b"idle"], one[b"pending"]) for one in map(fields_of, elements(consumers))]
     return GroupState(
         key,
@@ -167,8 +171,28 @@ def _state(key: bytes, about: dict[bytes, Any], oldest: Any, consumers: Any) -> 
         lag,
         max(int(found[0][2]), 0) if pending and found else None,
         urgency.gone(idle_and_pending, lag or 0),
-        fields_of(about.get(b"penstock-policy")).get(b"dead-lettered", 0),
+        policy.get(b"dead-lettered", 0),
+        limits=limits_of(policy),
+        is_paused=policy.get(b"pause") is not None,
     )
+
+
+def limits_of(policy: dict[bytes, Any]) -> str:
+    """What a group's policy, as XINFO shows it, lets out now.
+
+    >>> limits_of({b"pause": -1, b"rate": 9, b"rate-ms": 1000, b"rated": 7, b"inflight": 5, b"owned": 4, b"expired": 0})
+    'paused, 7 of 9 in 1000 ms, 4 of 5 in flight'
+    """
+    words: list[str] = []
+    if policy.get(b"pause") is not None:
+        words.append("paused" if policy[b"pause"] < 0 else f"paused until {policy[b'pause']}")
+    if policy.get(b"rate") is not None:
+        words.append(f"{policy[b'rated']} of {policy[b'rate']} in {policy[b'rate-ms']} ms")
+    if policy.get(b"inflight") is not None:
+        words.append(f"{policy[b'owned']} of {policy[b'inflight']} in flight")
+    if policy.get(b"expired"):
+        words.append(f"{policy[b'expired']} expired")
+    return ", ".join(words)
 
 
 def elements(reply: Any) -> list[Any]:

@@ -136,13 +136,15 @@ def groups_table(groups: list[GroupState]) -> "Table":
     """One line a group."""
     from rich.text import Text
 
-    table = _table("stream", "group", numbers=("consumers", "gone", "lag", "pending", "oldest", "dead"))
+    limits = ("limits",) if any(group.limits for group in groups) else ()
+    table = _table("stream", "group", *limits, numbers=("consumers", "gone", "lag", "pending", "oldest", "dead"))
     for group in groups:
         idle_ms = group.oldest_idle_ms
         lag = "?" if group.lag is None else str(group.lag)
         table.add_row(
             Text(text_of(group.key)),
             Text(text_of(group.name)),
+            *([Text(group.limits, style="red" if group.is_paused else "")] if limits else []),
             str(group.consumers),
             Text(str(group.gone or ""), style="red"),
             Text(lag, style="red" if group.growth > 0 else ""),

@@ -72,6 +72,11 @@ def with_unsynced_log(client: Any) -> None:
     client.config_set("appendfsync", "no")
 
 
+def with_pause(client: Any) -> None:
+    client.xgroup_create("paused", "g", "0", mkstream=True)
+    client.execute_command("PENSTOCK.POLICY", "paused", "GROUP", "g", "RATE", 5, 1000, "PAUSE", "FOREVER")
+
+
 SCENES = [
     pytest.param(with_stuck_group, "pending", 'XAUTOCLAIM "my orders" workers CONSUMER 0 0 COUNT 100', id="pending"),
     pytest.param(with_lag, "lag", "XINFO CONSUMERS mails senders", id="a group that falls behind"),
@@ -106,6 +111,19 @@ def test_consumers_without_a_sign_are_found(capsys: pytest.CaptureFixture[str]) 
 
     assert found["consumers"]["found"] == "my orders, group workers: 1 of 1 gone"
     assert "pending" not in found, "61 seconds are fewer than the bound"
+
+
+def test_a_pause_is_a_hint_and_limits_are_told(capsys: pytest.CaptureFixture[str]) -> None:
+    with penstock.Server() as server:
+        with_pause(server.client())
+        paused = found_by_doctor(capsys, server.url)["paused"]
+        server.client().execute_command(*shlex.split(paused["command"]))
+        after = found_by_doctor(capsys, server.url)
+        cli.main(["doctor", "--between", "0", server.url])
+
+    assert paused["found"] == "paused, group g: paused, 0 of 5 in 1000 ms"
+    assert "paused" not in after
+    assert "paused, group g: 0 of 5 in 1000 ms" in capsys.readouterr().out
 
 
 def test_a_stream_that_a_policy_trims_has_a_limit(capsys: pytest.CaptureFixture[str]) -> None:

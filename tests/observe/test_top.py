@@ -105,6 +105,15 @@ def test_a_key_sorts_the_groups(key: str, order: str) -> None:
     assert [line.split()[0] for line in lines[3:6]] == order.split()
 
 
+def test_limits_are_shown_where_a_group_has_some() -> None:
+    groups = [*GROUPS[:2], GROUPS[2]._replace(limits="paused, 4 of 5 in flight", is_paused=True)]
+    lines = lines_of(Screen("redis://h"), Survey({}, [], groups, 3, 3, True))
+
+    assert "limits" in lines[2]
+    assert "paused, 4" in lines[3]
+    assert not any("limits" in line for line in lines_of(Screen("redis://h"), Survey({}, [], GROUPS, 3, 3, True)))
+
+
 def test_a_lag_that_grows_from_look_to_look_comes_before_one_that_does_not() -> None:
     with penstock.Server() as server:
         client, wire, watch = server.client(), WireClient(address(server.url)), stream_survey.Watch()
