@@ -212,6 +212,13 @@ def test_an_entry_with_an_id_that_was_given_before_may_be_chosen(dialogue: Polic
     assert read_ids(dialogue, READ.format("a")) == ["6-0", "3-0"]
 
 
+def test_turns_are_given_in_order_of_the_smallest_ids_whatever_their_levels(dialogue: PolicyDialogue) -> None:
+    dialogue("XADD s 1-0 p 3", "XADD s 2-0 k x p 8", "XADD s 3-0 p 7", "XGROUP CREATE s g 0")
+    dialogue("PENSTOCK.POLICY s GROUP g ACKWAIT 1000 KEY k FAIR YES PRIORITY p")
+
+    assert read_ids(dialogue, READ.format("a")) == ["3-0", "2-0", "1-0"]
+
+
 def lines_of_a_read(waiting: int) -> int:
     """How many lines of Python an acknowledgement and a read run, after many entries of one tenant were passed over."""
     dialogue = made()

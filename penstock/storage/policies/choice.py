@@ -182,7 +182,8 @@ class Choice:
         elif value in self.turns:
             self._compete(value, (self._owned(value, order), self.turns[value]))
         else:
-            self.newcomers[value] = first
+            # The queue of what has no value is in order of ranks. It is looked through when a turn is given: seldom.
+            self.newcomers[value] = first if value is not None else min([entry_id for _, entry_id in queue])
 
     def _compete(self, value: bytes | None, cell: Cell) -> None:
         self._cells[value] = cell
