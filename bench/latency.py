@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from itertools import chain
 from statistics import median
 from typing import Final
 
@@ -319,10 +320,59 @@ def policies(candidates: Sequence[Candidate], count: int) -> dict[str, dict[str,
         if candidate.is_penstock:
             of_server = found[candidate.name] = {}
             with running(candidate, *WITHOUT_LOG, "--maxclients", "20000") as server, Link(server.port) as link:
-                for what, figure in measured(server, link, count):
+                for what, figure in chain(measured(server, link, count), of_options(server, link, count)):
                     of_server[what] = figure
                     print(f"{candidate.name:<10}{what:<70}{figure:>12.1f}", flush=True)
     return found
+
+
+# Each with a hundred tenants, of which one has nine tenths of the entries. What is limited is never short.
+GROUP_OPTIONS: Final = (
+    b"", b"RATE 100000 1000", b"INFLIGHT 100000", b"KEY tenant PARALLEL 50", b"KEY tenant PARALLEL 50 FAIR YES",
+    b"PRIORITY level", b"PRIORITY level AGING 60000", b"EXPIRE 86400000", b"ONDISCONNECT RELEASE",
+)  # fmt: skip
+STREAM_OPTIONS: Final = (b"", b"MAXLEN 10000", b"MAXBYTES 1000000", b"MAXLEN 10000 ACKED IDLEGROUP 60000")
+READ_OF_OPTION: Final = 10_000  # entries at most
+TENANTS: Final = 100
+
+
+def of_options(server: Server, link: Link, count: int) -> Iterator[tuple[str, float]]:
+    """What reads one by one cost with each option of a group, and pipelines of XADDs with those of a stream."""
+    pid, entries = server.pid, min(count, READ_OF_OPTION)
+    for options in GROUP_OPTIONS:
+        link.ask(b"DEL", STREAM)
+        link.prepare([*of_tenants(entries), (b"XGROUP", b"CREATE", STREAM, GROUP, b"0")])
+        words = (b"ACKWAIT", b"%d" % HOUR_MS, *options.split())
+        link.deliver([(POLICY, STREAM, b"GROUP", GROUP, *words)])
+        was_ns = cpu_ns(pid)
+        for _ in range(entries // 10):
+            acknowledge_one(link)
+        yield f"CPU of a read and an XACK, {shown(options)}, us", (cpu_ns(pid) - was_ns) / (entries // 10) / 1000
+    for options in STREAM_OPTIONS:
+        link.ask(b"DEL", STREAM)
+        link.prepare([*of_tenants(10), (b"XGROUP", b"CREATE", STREAM, GROUP, b"0")])
+        link.deliver([(POLICY, STREAM, *options.split())] if options else [])
+        was_ns = cpu_ns(pid)
+        link.prepare(of_tenants(entries))
+        yield f"CPU of an XADD, {shown(options)}, us", (cpu_ns(pid) - was_ns) / entries / 1000
+    link.ask(b"DEL", STREAM)
+
+
+def shown(options: bytes) -> str:
+    return options.decode() or "none of them"
+
+
+def of_tenants(count: int) -> Requests:
+    for number in range(count):
+        tenant = number % TENANTS if number % 10 == 0 else 0
+        fields = (b"tenant", b"t%d" % tenant, b"level", b"%d" % (number % 7), b"field", VALUE)
+        yield b"XADD", STREAM, b"*", *fields
+
+
+def acknowledge_one(link: Link) -> None:
+    reply = link.ask(b"XREADGROUP", b"GROUP", GROUP, b"worker", b"COUNT", b"1", b"STREAMS", STREAM, b">")
+    assert isinstance(reply, list), "there is an entry"
+    link.ask(b"XACK", STREAM, GROUP, reply[0][1][0][0])
 
 
 def measured(server: Server, link: Link, count: int) -> Iterator[tuple[str, float]]:

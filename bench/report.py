@@ -336,6 +336,8 @@ def a_queue(figures: Figures, _: str) -> Lines:
 
 def policies(figures: Figures, entries: str) -> Lines:
     yield f"A group with ACKWAIT: {entries} entries delivered, a tenth of them held, a blocked reader for each hundred."
+    yield "Then each option of a group and of a stream, reads one by one, XADDs in pipelines: of a hundred tenants, one"
+    yield "has nine tenths of the entries."
     yield ""
     names = known(figures)
     rows = [[what, *(number(figures[name].get(what)) for name in names)] for what in next(iter(figures.values()))]
