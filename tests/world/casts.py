@@ -10,7 +10,19 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from tests.world import blocking, groups, memory, quotas, readers, registers, rewinding, rights, syncs, trails
+from tests.world import (
+    blocking,
+    groups,
+    memory,
+    quotas,
+    readers,
+    registers,
+    rewinding,
+    rights,
+    subscribers,
+    syncs,
+    trails,
+)
 from tests.world import faults as failing
 from tests.world.actors import Actor, Administrator, Counter, Popper, Producer, Pusher, Wanderer, Worker
 from tests.world.client import Client
@@ -144,9 +156,28 @@ LIMITS: Final = Cast(
     "limits", (registers.Setter, Producer, Worker, Pusher, Popper, Counter, Administrator), 0, (memory.Limiter,),
     judges=(memory.judge, registers.judge),
 )  # fmt: skip
+SUBSCRIBERS: Final = Cast(
+    "subscribers", (subscribers.Publisher, subscribers.Subscriber, subscribers.Subscriber, Administrator), 1,
+    (subscribers.Publisher, subscribers.Subscriber),
+    faults=failing.WITH_HALF_CLOSES, directives=subscribers.notifying, judges=(subscribers.judge,),
+)  # fmt: skip
 ALL: Final = {
     cast.name: cast
-    for cast in (QUEUES, GROUPS, QUOTAS, WAITING, RIGHTS, SWITCHES, SAVES, SYNCS, DUMPS, READERS, REWINDS, LIMITS)
+    for cast in (
+        QUEUES,
+        GROUPS,
+        QUOTAS,
+        WAITING,
+        RIGHTS,
+        SWITCHES,
+        SAVES,
+        SYNCS,
+        DUMPS,
+        READERS,
+        REWINDS,
+        LIMITS,
+        SUBSCRIBERS,
+    )
 }
 if find_spec("pyarrow") is not None and find_spec("pyspark") is not None:
     from tests.world import batches

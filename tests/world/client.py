@@ -57,9 +57,13 @@ class Client(ClientEnd):
     def received(self, data: bytes) -> None:
         self._reader.feed(data)
         while (value := self._reader.gets()) is not UNFINISHED:
-            reply = self._waiting.popleft()
-            if not reply.done():
-                reply.set_result(value)
+            self.take(value)
+
+    def take(self, value: Any) -> None:
+        """What the server sent: the reply to the oldest request that waits."""
+        reply = self._waiting.popleft()
+        if not reply.done():
+            reply.set_result(value)
 
     def ended(self) -> None:
         """The server, or its process, has closed the connection."""

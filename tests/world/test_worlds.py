@@ -31,6 +31,7 @@ TURNED_BACK_OF_CASTS = {
     (casts.DUMPS, 15): "a child put its file in place after its server had been killed, over a newer one",
     (casts.READERS, 2): "readers of a group were served last come first served",
     (casts.REWINDS, 20): "an entry behind a raised and lowered last id came into a segment with lower ids",
+    (casts.SUBSCRIBERS, 0): "the last of several subscribers was sent nothing",
     (casts.LIMITS, 3): "what was over the limit was evicted by the next request only",
 }
 FOUND_OF_ANY = FOUND_OF_CASTS | TURNED_BACK_OF_CASTS
