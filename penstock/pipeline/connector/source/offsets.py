@@ -111,7 +111,7 @@ class Position:
     `added`: as long as entries-added is this number and the entries after `id`, nothing is missing; None if unknown.
     `counts` are the entries of each part, () if they were not counted. `begin` (id, added) is where the batch begins,
     None if where the batch before it ended. A `seen` that ends before `id` belongs to a query that was told to begin
-    with entries that were not there yet. Entries that were deleted before this position may be missing from `added`
+    with entries that were not there yet. Entries that were removed before this position may be missing from `added`
     still: those after `since`, None if there are none.
     """
 
