@@ -180,3 +180,22 @@ def _pairs(reply: Value) -> list[tuple[Value, ...]]:
     if elements and isinstance(elements[0], Array):
         return [pair.elements for pair in elements if isinstance(pair, Array)]
     return list(zip(elements[::2], elements[1::2], strict=True))
+
+
+class ManyMembers(SortedSets):
+    """The same with sets of up to some hundred members."""
+
+    def rows(self) -> list[Row]:
+        return [*super().rows(), (12, "ZADD", self.fill), (2, "ZREMRANGEBYRANK", self.cut)]
+
+    def member(self) -> str:
+        return super().member() if self.chance.random() < 0.3 else f"member:{self.chance.randrange(1100)}"
+
+    def fill(self) -> Request:
+        first, step = self.chance.randrange(900), self.of("0", "1", "-2.5")
+        scores = [repr(number * float(step)) for number in range(self.chance.choice((3, 60, 150)))]
+        words = [word for number, score in enumerate(scores, first) for word in (score, f"member:{number}")]
+        return ["ZADD", self.of(*EVEN) if step == "0" else self.key(), *words, "0", WHOLE]
+
+    def cut(self) -> Request:
+        return ["ZREMRANGEBYRANK", self.key(), "100", "-20"]
