@@ -8,7 +8,7 @@ any two steps: the next one goes on by the checkpoint.
 import asyncio
 import re
 from collections import Counter as Counts
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import AbstractContextManager, closing
 from typing import TYPE_CHECKING, Any, Final
 
@@ -99,28 +99,32 @@ class BatchQuery(Actor):
     async def step(self) -> None:
         await self.attempt()
 
-    def read_freely(self) -> None:
+    async def read_freely(self) -> None:
         """A new driver reads what is left, with pages and batches as large as they come."""
-        self._restart()
+        await self._blocking(self._restart)
         options = self._options if self._query is None else self._query.options
         options["fetchSize"] = "1000"
         options.pop("maxEntriesPerTrigger", None)
 
     async def attempt(self) -> bool:
         """One micro-batch, from where the checkpoint is; whether there is more to do."""
-        fiber = Fiber(self._trigger)
         try:
-            goes_on: bool = await fiber.run()
+            goes_on: bool = await self._blocking(self._trigger)
         except (TaskDies, PipelineError) as problem:
             self.problem = f"{type(problem).__name__} {problem}"
             self.world.story.tell(self.name, f"ends at batch {self._committed}: {self.problem}")
             if isinstance(problem, DataLoss):
                 self.warned.append(str(problem))
-            self._restart()
+            await self._blocking(self._restart)
             return True
+        return goes_on
+
+    async def _blocking(self, work: Callable[[], Any]) -> Any:
+        fiber = Fiber(work)
+        try:
+            return await fiber.run()
         finally:
             self.warned += [text for text in fiber.warned if "these are not there" not in text]
-        return goes_on
 
     def _restart(self) -> None:
         """A new driver, with the same checkpoint."""
@@ -198,7 +202,7 @@ async def _judge_of(
     world: "World", client: Client, query: BatchQuery, writes: dict[bytes, Write], trims: list[float]
 ) -> list[str]:
     """Let the query read what is left, then compare its rows with what was added."""
-    query.read_freely()
+    await query.read_freely()
     until_s = world.loop.time() + DRAIN_S
     while await query.attempt():
         if world.loop.time() > until_s:

@@ -1,20 +1,19 @@
-"""Code that blocks, in a world: it runs in a thread of its own while the world stands still, and waits in virtual time.
+"""Code that blocks, in a world: it has a stack of its own, and waits in virtual time.
 
-The world and the thread take turns, so that a world with fibers happens again by its number. What the pipeline's
-connector asks of sockets and clocks (`connector_in`) is answered by the world; elsewhere it is the system's.
+The world and its fibers take turns in one thread, so that a world with fibers happens again by its number. What the
+pipeline's connector asks of sockets and clocks (`connector_in`) is answered by the world, and asked in a fiber only.
 """
 
 import asyncio
 import gc
 import socket
-import threading
-import time
 import warnings
 from collections.abc import Callable, Coroutine, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, Final
 
 import pytest
+from greenlet import getcurrent, greenlet
 
 from penstock.pipeline.connector.connection import client, cluster, missing_streams
 from penstock.pipeline.connector.source import cursor_reader, shared_reader, stream_reader
@@ -23,7 +22,6 @@ from tests.world.network import ClientEnd, Network
 from tests.world.process import Machine
 
 CLOCKED: Final = (client, cluster, missing_streams, cursor_reader, shared_reader, stream_reader)
-HERE: Final = threading.local()
 
 
 class Ended(BaseException):
@@ -31,59 +29,40 @@ class Ended(BaseException):
 
 
 class Fiber:
-    """`run` gives what `work` returns or raises. In the thread, `wait_for` lets the world go on until a task ends.
+    """`run` gives what `work` returns or raises. Within, `wait_for` lets the world go on until a coroutine ends.
 
-    warned: the texts of Python's warnings in the thread.
+    warned: the texts of Python's warnings within.
     """
 
     def __init__(self, work: Callable[[], Any]) -> None:
-        self._work = work
-        self._world_waits, self._thread_waits = threading.Semaphore(0), threading.Semaphore(0)
-        self._wanted: Coroutine[Any, Any, Any] | None = None
-        self._answer: Any = None
-        self._problem: BaseException | None = None
+        self._stack = greenlet(work)
+        self._stack.fiber = self
         self._is_over = False
         self.warned: list[str] = []
 
     async def run(self) -> Any:
-        thread = threading.Thread(target=self._be, daemon=True)
-        thread.start()
-        while True:
-            self._world_waits.acquire()
-            if self._wanted is None:
-                break
-            wanted, self._wanted = self._wanted, None
-            self._answer = self._problem = None
+        found = self._stack.switch()
+        while not self._stack.dead:
             try:
-                self._answer = await wanted
+                answer = await found
             except asyncio.CancelledError:
-                self._problem, self._is_over = Ended(), True
+                self._is_over = True
+                with suppress(Ended):
+                    self._stack.throw(Ended())
+                raise
             except Exception as problem:
-                self._problem = problem
-            self._thread_waits.release()
-        thread.join()
-        if self._problem is not None:
-            raise asyncio.CancelledError if isinstance(self._problem, Ended) else self._problem
-        return self._answer
+                found = self._stack.throw(problem)
+            else:
+                found = self._stack.switch(answer)
+        return found
 
     def wait_for(self, wanted: Coroutine[Any, Any, Any]) -> Any:
         if self._is_over:
             wanted.close()
             raise Ended
-        self._wanted = wanted
-        self._world_waits.release()
-        self._thread_waits.acquire()
-        if self._problem is not None:
-            raise self._problem
-        return self._answer
-
-    def _be(self) -> None:
-        HERE.fiber = self
-        try:
-            self._answer, self._problem = self._work(), None
-        except BaseException as problem:
-            self._problem = problem
-        self._world_waits.release()
+        world = self._stack.parent
+        assert world is not None, "a fiber runs within a world"
+        return world.switch(wanted)
 
 
 class Socket(ClientEnd):
@@ -128,9 +107,7 @@ class Socket(ClientEnd):
         if not self._received and self.is_open:
             if self._timeout_s == 0.0:
                 raise BlockingIOError
-            fiber = _fiber()  # not always that in which the connection was made
-            assert fiber is not None, "the connector is in a fiber"
-            fiber.wait_for(self._arrives())
+            _fiber().wait_for(self._arrives())  # not always that in which the connection was made
         found = bytes(self._received[:most])
         del self._received[:most]
         return found
@@ -157,10 +134,8 @@ class _Sockets:
         self._machine = machine
 
     def create_connection(self, address: tuple[str, int], timeout_s: float) -> Any:
-        if (fiber := _fiber()) is None:
-            return socket.create_connection(address, timeout_s)
         end = Socket(self._network)
-        fiber.wait_for(end.open(self._machine))
+        _fiber().wait_for(end.open(self._machine))
         return end
 
 
@@ -171,22 +146,25 @@ class _Time:
         self._loop = loop
 
     def monotonic(self) -> float:
-        return time.monotonic() if _fiber() is None else self._loop.time()
+        return self._loop.time()
 
     def sleep(self, seconds: float) -> None:
-        if (fiber := _fiber()) is None:
-            time.sleep(seconds)
-        else:
-            fiber.wait_for(asyncio.sleep(seconds))
+        _fiber().wait_for(asyncio.sleep(seconds))
 
 
-def _fiber() -> Fiber | None:
-    return getattr(HERE, "fiber", None)
+def _fiber() -> Fiber:
+    fiber = _fiber_if_any()
+    assert fiber is not None, "the connector is in a fiber"
+    return fiber
+
+
+def _fiber_if_any() -> Fiber | None:
+    return getattr(getcurrent(), "fiber", None)
 
 
 def _keep_warning(message: Warning | str, *place: object) -> None:
     """Stands for `warnings.showwarning`, which is the process's: fibers take turns, and each has its own warnings."""
-    if (fiber := _fiber()) is not None:
+    if (fiber := _fiber_if_any()) is not None:
         fiber.warned.append(str(message))
 
 
