@@ -18,6 +18,7 @@ from penstock.observe.console.console_server import ConsoleServer
 from penstock.observe.console.engine_client import EngineDoor
 from penstock.observe.console.logins import MOST_FAILURES, Logins, Refused
 from penstock.observe.console.web import FILES
+from penstock.policies import GroupOptions, StreamOptions
 from penstock.server.turns.turn import Turn
 from tests.support.console_client import ConsoleClient, serving_console
 from tests.support.engines import settings_with
@@ -240,6 +241,11 @@ def test_an_action_is_shown_before_it_is_run_and_with_its_reply_after(
             {"options": {"ACKWAIT": "1000", "BACKOFF": "1 2", "KEY": ""}},
             ["PENSTOCK.POLICY orders GROUP shop ACKWAIT 1000 BACKOFF 1 2"],
         ),
+        (
+            "policy",
+            {"options": {"RATE": "10 1000", "FAIR": "YES", "PAUSE": "NONE", "BACKOFF": "NONE"}},
+            ["PENSTOCK.POLICY orders GROUP shop RATE 10 1000 FAIR YES PAUSE NONE BACKOFF NONE"],
+        ),
         ("policy", {"reset": True}, ["PENSTOCK.POLICY orders GROUP shop RESET"]),
         (
             "policy",
@@ -307,11 +313,24 @@ def test_an_entry_is_not_acknowledged_if_its_dead_letter_cannot_be_written(
         {"action": "claim", "key": "orders", "group": "shop", "consumer": "a", "ids": ["1-0"], "min_idle_ms": -1},
         {"action": "release", "key": "orders", "group": "shop", "ids": ["1-0"], "mode": "KEEP"},
         {"action": "policy", "key": "orders", "options": {}},
+        {"action": "policy", "key": "orders", "options": {"KEY": "customer"}},
+        {"action": "policy", "key": "orders", "options": {"KEEPREF": "KEEPREF"}},
+        {"action": "policy", "key": "orders", "options": {"REFERENCES": "\ud800"}},
+        {"action": "policy", "key": "orders", "group": "shop", "options": {"REFERENCES": "ACKED"}},
+        {"action": "policy", "key": "orders", "group": "shop", "options": {"RATE\ud800": "1 1"}},
         {"action": ["claim"], "key": 1},
     ],
 )
 def test_an_action_that_no_page_asks_for_is_refused(console: ConsoleClient, asked: dict[str, object]) -> None:
     assert console.post("/api/action", asked).status == 400
+
+
+@pytest.mark.parametrize("known", [StreamOptions, GroupOptions], ids=["stream", "group"])
+def test_the_form_of_a_policy_has_each_option(known: type[StreamOptions] | type[GroupOptions]) -> None:
+    script = (resources.files("penstock.observe.console") / "page/actions.js").read_text()
+    shown = set(re.findall(r'(?:field\(|\[)"([A-Z]+)", "', script))
+
+    assert {option.upper() for option in known.__annotations__} - shown == set()
 
 
 @pytest.mark.parametrize("body", [b"", b"[]", b"{", b"[" * 50_000, b'"' + b"x" * 100_000 + b'"'])

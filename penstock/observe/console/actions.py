@@ -3,6 +3,8 @@
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final, NamedTuple, TypeAlias
 
+from penstock.commands.policies.policy_arguments import GROUP_OPTIONS, STREAM_OPTIONS, PolicyOptions
+from penstock.commands.streams.stream_arguments import REFERENCE_WORDS
 from penstock.config import quoting
 from penstock.observe.console import names
 from penstock.observe.console.engine_client import EngineClient, Words
@@ -14,9 +16,7 @@ MOST_IDS: Final = 100
 MOST_OF_ALL: Final = 1000  # of all that match, a step
 RELEASES: Final = ("SILENT", "FAIL", "FATAL")
 DEAD_FIELDS: Final = (b"_stream", b"_group", b"_id", b"_deliveries", b"_consumer", b"_reason")
-STREAM_POLICY: Final = ("MAXLEN", "MAXAGE", "FORWARD", "AT", "AFTER")
-GROUP_POLICY: Final = ("ACKWAIT", "BACKOFF", "JITTER", "MAXDELIVER", "DEADLETTER", "REAP", "KEY")
-REFERENCES: Final = ("KEEPREF", "DELREF", "ACKED")
+REFERENCES: Final = "REFERENCES"  # the form's name for those of REFERENCE_WORDS
 # What changes the connection, which all pages of a session share.
 OF_THE_CONNECTION: Final = frozenset(
     b"ASKING AUTH CLIENT|CAPA CLIENT|NO-EVICT CLIENT|NO-TOUCH CLIENT|REPLY CLIENT|SETINFO CLIENT|SETNAME"
@@ -27,6 +27,19 @@ OF_THE_CONNECTION: Final = frozenset(
 
 class BadAction(Exception):
     """The page asks for something that there is not, or without what is needed."""
+
+
+def _policy_option(name: str, value: str, known: PolicyOptions) -> Words:
+    """The words of an option of PENSTOCK.POLICY; two numbers are parted by spaces."""
+    option = name.encode(errors="replace")
+    if known is STREAM_OPTIONS and name == REFERENCES:
+        if (word := value.encode(errors="replace")) not in REFERENCE_WORDS:
+            raise BadAction("what happens to references is KEEPREF, DELREF or ACKED")
+        return [word]
+    following = known.words(option, [option, b"", b""], 0) - 1
+    if following < 1:
+        raise BadAction(f"{name} is no option")
+    return [option, *(value.encode(errors="replace").split() if following > 1 else [names.of_token(value)])]
 
 
 class Step(NamedTuple):
@@ -209,18 +222,11 @@ class Action:
         if not isinstance(options, dict):
             raise BadAction("options is missing")
         chosen: Words = []
-        for name in GROUP_POLICY if group else STREAM_POLICY:
-            value = options.get(name, "")
+        for name, value in options.items():
             if not isinstance(value, str):
                 raise BadAction(f"{name} is a text")
             if value:
-                split = name == "BACKOFF" and value != "NONE"
-                chosen += [name.encode(), *(value.encode().split() if split else [names.of_token(value)])]
-        references = options.get("REFERENCES", "")
-        if references and not group:
-            if references not in REFERENCES:
-                raise BadAction("what happens to references is KEEPREF, DELREF or ACKED")
-            chosen.append(references.encode())
+                chosen += _policy_option(name, value, GROUP_OPTIONS if group else STREAM_OPTIONS)
         if not chosen:
             raise BadAction("give at least one option a value")
         return [[*words, *chosen]]

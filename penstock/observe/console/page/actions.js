@@ -68,6 +68,7 @@ function field(name, label, properties = {}, note = "") {
 }
 
 const whole = { type: "number", min: "0", step: "1" };
+const words = (...values) => [["", "as it is"], ...[...values, "NONE"].map((value) => [value, value])];
 
 const kinds = {
   claim: {
@@ -114,19 +115,34 @@ const kinds = {
       field("JITTER", "JITTER (percent)"),
       field("REAP", "REAP (ms)", {}, "idle consumers that hold nothing are removed"),
       field("KEY", "KEY", {}, "field: of each value one entry is out at a time"),
+      field("PARALLEL", "PARALLEL", {}, "entries of a value of KEY that are out at a time, instead of one"),
+      field("FAIR", "FAIR", { options: words("YES", "NO") }, "values of KEY take turns"),
+      field("PRIORITY", "PRIORITY", {}, "field with a level: 9 comes before 0"),
+      field("AGING", "AGING (ms)", {}, "waiting time that is worth a level"),
+      field("LOOKAHEAD", "LOOKAHEAD", {}, "entries that may be passed over"),
+      field("RATE", "RATE (entries ms)", {}, "at most so many are handed out in any such time"),
+      field("INFLIGHT", "INFLIGHT", {}, "entries that are out at a time"),
+      field("PAUSE", "PAUSE", {}, "FOREVER, a unix time in ms, or +ms; NONE resumes"),
+      field("EXPIRE", "EXPIRE (ms)", {}, "age at which an entry that was not taken is a dead letter, or dropped"),
+      field("EXPIREAT", "EXPIREAT", {}, "field with the time at which it is one"),
+      field("ONDISCONNECT", "ONDISCONNECT", { options: words("RELEASE") }, "what a consumer holds when its connection ends"),
     ] : [
       field("MAXLEN", "MAXLEN", {}, "entries kept"),
       field("MAXAGE", "MAXAGE (ms)", {}, "age up to which entries are kept"),
+      field("MAXBYTES", "MAXBYTES", {}, "bytes of names and values kept"),
       field("REFERENCES", "References", { options: [["", "as it is"], ["ACKED", "ACKED: only what every group has done"], ["KEEPREF", "KEEPREF"], ["DELREF", "DELREF"]] }),
+      field("IDLEGROUP", "IDLEGROUP (ms)", {}, "with ACKED: groups that were not read for so long keep nothing"),
       field("FORWARD", "FORWARD", {}, "stream that entries move to when they are due; redrives all dead letters"),
       field("AT", "AT", {}, "field with the time when an entry is due"),
       field("AFTER", "AFTER (ms)", {}, "age at which an entry is due"),
+      field("EVERY", "EVERY", {}, "field with times: a copy is forwarded at each"),
+      field("MISSED", "MISSED", { options: words("ONCE", "ALL", "SKIP") }, "what happens to times that passed meanwhile"),
     ]), el("div", { class: "field" }, el("label", { for: "f-reset" }, "Take the policy away"), el("input", { id: "f-reset", name: "reset", type: "checkbox" }))],
     body(form) {
       const options = {};
       for (const input of form.elements) {
         if (/^[A-Z]+$/.test(input.name) && input.value) {
-          options[input.name] = ["BACKOFF", "REFERENCES"].includes(input.name) ? input.value : token(input.value);
+          options[input.name] = ["BACKOFF", "RATE", "REFERENCES"].includes(input.name) ? input.value : token(input.value);
         }
       }
       return { options, reset: form.reset.checked };
