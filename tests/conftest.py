@@ -25,6 +25,12 @@ if TYPE_CHECKING:
     from tests.support.effects_beside_redis import RedisSide
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """Of `-n auto`: three workers for two processors, since many tests wait for processes that they have started."""
+    return max((os.cpu_count() or 1) * 3 // 2, 2)
+
+
 def pytest_sessionstart(session: pytest.Session) -> None:
     """Say which build the tests run on; pytest's own header is silent under -q."""
     import penstock
