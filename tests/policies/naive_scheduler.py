@@ -331,6 +331,7 @@ class NaiveScheduler:
         end_ms = self.now_ms + ms
         while moments := [moment for moment in self._moments() if self.now_ms < moment <= end_ms]:
             self.now_ms = min(moments)
+            self.settle()  # of what is due at one moment, what has no owner goes first
             self._look_at_leases(self.now_ms)
             self.settle()
             self.serve()

@@ -103,6 +103,26 @@ def test_what_is_held_goes_at_its_time(orders: PolicyDialogue) -> None:
     assert reasons(orders)[1:] == [("0", "1", "", "expired"), ("2", "0", "", "expired")]
 
 
+def test_of_what_is_due_at_one_moment_what_has_no_owner_goes_first(orders: PolicyDialogue) -> None:
+    orders("PENSTOCK.CLOCK ADVANCE 30000", READ.format("a"), f"XNACK s g SILENT IDS 1 {NOW_MS}-2")
+    orders("PENSTOCK.CLOCK ADVANCE 30000")
+
+    assert [entry[0] for entry in reasons(orders)] == ["1", "2", "0"]
+
+
+def test_the_room_of_what_a_read_sets_aside_is_for_the_next_read(dialogue: PolicyDialogue) -> None:
+    bob = dialogue.another()
+    dialogue(f"XADD s 1-0 at {NOW_MS + 1500}", "XADD s 2-0 n 2", "XADD s 3-0 n 3", "XGROUP CREATE s g 0")
+    dialogue("PENSTOCK.POLICY s GROUP g ACKWAIT 1000 EXPIREAT at", READ.format("a"), "XNACK s g SILENT IDS 1 3-0")
+    dialogue("PENSTOCK.POLICY s GROUP g INFLIGHT 2 PAUSE FOREVER", "PENSTOCK.CLOCK ADVANCE 1500")
+    bob("XREADGROUP GROUP g bob BLOCK 0 COUNT 1 STREAMS s >")
+    assert bob.arrived() == []
+    dialogue("PENSTOCK.POLICY s GROUP g PAUSE NONE")
+
+    assert bob.arrived() == [[[b"s", [[b"2-0", [b"n", b"2"]]]]]]
+    assert read_ids(dialogue, READ.format("a")) == ["3-0"]
+
+
 def test_where_dead_letters_cannot_be_written_nothing_is_passed_over(orders: PolicyDialogue) -> None:
     orders("RPUSH dead x", "PENSTOCK.CLOCK ADVANCE 5000")
     assert read_ids(orders, READ.format("a")) == [f"{NOW_MS}-0"]
