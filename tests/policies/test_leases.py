@@ -130,6 +130,15 @@ def test_a_deleted_entry_is_dropped_at_the_end_of_its_lease(leased: PolicyDialog
     leased.reloaded()
 
 
+@pytest.mark.parametrize("line", ["XDEL s 1-0 1-0", "XDELEX s IDS 2 1-0 1-0", "XACKDEL s h IDS 2 1-0 1-0"])
+def test_an_entry_that_a_request_deletes_twice_is_dropped_once(leased: PolicyDialogue, line: str) -> None:
+    leased("XGROUP CREATE s h 0", "XREADGROUP GROUP h bob STREAMS s >")
+    leased(READ.format("alice"), "PENSTOCK.CLOCK ADVANCE 30000")
+
+    assert leased(line) in (1, [1, -1])
+    assert [row[0] for row in leased("XPENDING s g - + 9")] == [b"2-0", b"3-0"]
+
+
 def test_a_released_entry_that_was_deleted_is_dropped_when_it_would_be_handed_out(leased: PolicyDialogue) -> None:
     leased(READ.format("alice"), "XNACK s g FAIL IDS 2 1-0 2-0", "XDEL s 1-0")
 

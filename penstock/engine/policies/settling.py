@@ -244,7 +244,7 @@ def taken(ctx: Context, key: bytes, stream: Stream, entry_ids: list[StreamId]) -
 
 
 def _forget_deleted(ctx: Context, key: bytes, stream: Stream, entry_ids: list[StreamId]) -> None:
-    gone = [entry_id for entry_id in entry_ids if stream.find(entry_id) is None]
+    gone = [entry_id for entry_id in dict.fromkeys(entry_ids) if stream.find(entry_id) is None]
     keys.forget_deleted(stream, gone)
     for group in stream.groups.values():
         policy = group.policy
