@@ -70,6 +70,14 @@ def test_a_last_failure_moves_the_entry_at_once(poisoned: PolicyDialogue) -> Non
     poisoned.reloaded()
 
 
+def test_a_claim_that_names_an_entry_twice_keeps_what_it_has_claimed(poisoned: PolicyDialogue) -> None:
+    assert poisoned("XCLAIM s g bob 0 1-0 2-0 1-0") == [[b"1-0", [b"f", b"v"]], [b"2-0", [b"f", b"v"]]]
+
+    assert dead(poisoned) == []
+    assert poisoned("XPENDING s g - + 1") == [[b"1-0", b"bob", 0, 2]]
+    poisoned.reloaded()
+
+
 def test_giving_back_in_silence_is_no_failure(poisoned: PolicyDialogue) -> None:
     for _ in range(5):
         poisoned("XNACK s g SILENT IDS 1 1-0")

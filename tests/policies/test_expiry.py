@@ -94,6 +94,15 @@ def test_a_consumer_may_still_acknowledge_what_it_has_or_prolong_its_lease(order
     assert [reason[0] for reason in reasons(orders)] == ["1", "2"]
 
 
+def test_what_has_expired_is_not_pending_again_by_force(orders: PolicyDialogue) -> None:
+    orders(READ.format("a"), f"XACK s g {NOW_MS}-0", "PENSTOCK.CLOCK ADVANCE 60000")
+
+    assert orders(f"XCLAIM s g b 0 {NOW_MS}-0 {NOW_MS}-1 FORCE") == []
+    assert [row[1] for row in orders("XPENDING s g - + 9")] == [b"a"]
+    assert [reason[0] for reason in reasons(orders)] == ["1"]
+    orders.reloaded()
+
+
 def test_what_is_held_goes_at_its_time(orders: PolicyDialogue) -> None:
     orders("XREADGROUP GROUP g a COUNT 1 STREAMS s >", f"PENSTOCK.XNACK s g FAIL IDS 1 {NOW_MS}-0 DELAY 900000")
     orders("PENSTOCK.CLOCK ADVANCE 59999")

@@ -125,12 +125,11 @@ def _give_back(ctx: Context, stream: Stream, added: list[bytes], released: dict[
     if group is None or found is None or entry_id > group.last_id or group.pel.by_id.find(entry_id) is not None:
         return False
     policy = leases.kept_policy(ctx, group)
-    entry = found[0].entry(found[1])
-    if policy is not None and entry_fields.expires_ms(policy.settings, entry_id, entry) <= ctx.now_ms:
+    if policy is not None and dead_letters.is_expired(policy, found[0], found[1], ctx.now_ms):
         return False
     order = None if policy is None else keys.order_of(stream, group, policy)
     if policy is not None and order is not None:
-        value = entry_fields.key_value(policy.settings, entry)
+        value = entry_fields.key_value(policy.settings, found[0].entry(found[1]))
         if value is not None and order.first(value) is not None:
             return False
         order.add(entry_id, value)

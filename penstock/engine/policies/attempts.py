@@ -9,6 +9,7 @@ from penstock.engine.policies import dead_letters, keys, leases, limits, settlin
 from penstock.storage.policies.group_policy import GroupPolicy
 from penstock.storage.streams.pending.group import Group
 from penstock.storage.streams.pending.pending_block import RELEASED, PendingSlot
+from penstock.storage.streams.segment import Segment
 from penstock.storage.streams.stream import Stream
 
 
@@ -52,7 +53,11 @@ class Attempts:
         if not found[0].segment.is_live(found[1]):
             return False
         is_exhausted = self.counts_attempts and dead_letters.is_exhausted(self._policy, count)
-        return is_exhausted or dead_letters.is_expired(self._policy, found, self._ctx.now_ms)
+        return is_exhausted or self.is_expired(found[0].segment, found[1])
+
+    def is_expired(self, segment: Segment, slot: int) -> bool:
+        """Whether a live entry has expired, pending or not."""
+        return dead_letters.is_expired(self._policy, segment, slot, self._ctx.now_ms)
 
     def bury(self, found: PendingSlot, count: int) -> bool:
         """Move an entry that is over to the dead letters, if they can take it; whether it moved."""

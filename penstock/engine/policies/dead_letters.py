@@ -15,6 +15,7 @@ from penstock.storage.streams import ids
 from penstock.storage.streams.ids import StreamId
 from penstock.storage.streams.pending.group import Group
 from penstock.storage.streams.pending.pending_block import MAX_COUNT, PendingSlot
+from penstock.storage.streams.segment import Segment
 from penstock.storage.streams.stream import Stream
 
 ADDED: Final = (b"_stream", b"_group", b"_id", b"_deliveries", b"_consumer", b"_reason")
@@ -30,19 +31,18 @@ def is_exhausted(policy: GroupPolicy, count: int) -> bool:
     return count >= MAX_COUNT or (settings.max_deliver != NONE and count >= settings.max_deliver)
 
 
-def is_expired(policy: GroupPolicy, found: PendingSlot, now_ms: int) -> bool:
-    """Whether a live pending entry has expired."""
+def is_expired(policy: GroupPolicy, segment: Segment, slot: int, now_ms: int) -> bool:
+    """Whether a live entry has expired."""
     if not policy.settings.expires:
         return False
-    block, slot = found
-    return entry_fields.expires_ms(policy.settings, block.id_at(slot), block.segment.entry(slot)) <= now_ms
+    return entry_fields.expires_ms(policy.settings, segment.id_at(slot), segment.entry(slot)) <= now_ms
 
 
 def is_due(policy: GroupPolicy, found: PendingSlot, now_ms: int) -> bool:
     """Whether a pending entry is there, and must not be delivered again."""
     block, slot = found
     return block.segment.is_live(slot) and (
-        is_exhausted(policy, block.counts[slot]) or is_expired(policy, found, now_ms)
+        is_exhausted(policy, block.counts[slot]) or is_expired(policy, block.segment, slot, now_ms)
     )
 
 

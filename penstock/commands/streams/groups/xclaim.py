@@ -24,6 +24,7 @@ from penstock.storage.streams.pending.pending_block import (
     COUNT_UP,
     KEEP_COUNT,
     RELEASED,
+    PendingBlock,
     PendingRun,
     PendingSlot,
     total_of,
@@ -194,7 +195,8 @@ def _claim_ids(
         if attempts is not None and run is not None:
             run = (run[0], run[1], run[1] + 1)
             if _is_over(attempts, (run[0], run[1]), min_idle_ms, ctx.now_ms):
-                attempts.bury((run[0], run[1]), run[0].counts[run[1]])
+                if not _is_in(claimed, run[0], run[1]):
+                    attempts.bury((run[0], run[1]), run[0].counts[run[1]])
                 at += 1
                 continue
         if run is not None and _is_claimable_run(run, min_idle_ms, ctx.now_ms):
@@ -203,7 +205,7 @@ def _claim_ids(
             continue
         if run is None:
             found = stream.find(wanted.id_at(at)) if options.force else None
-            if found is not None:
+            if found is not None and (attempts is None or not attempts.is_expired(found[0], found[1])):
                 pel.give_all(claimed[handed_over:], consumer, delivered_ms, count_change)
                 claimed.append(_force(group, found, consumer, options))
                 handed_over = len(claimed)
@@ -214,6 +216,11 @@ def _claim_ids(
         at += 1
     pel.give_all(claimed[handed_over:], consumer, delivered_ms, count_change)
     return claimed
+
+
+def _is_in(runs: list[PendingRun], block: PendingBlock, slot: int) -> bool:
+    """Whether an entry is in one of the runs. O(runs)."""
+    return any(block is run[0] and run[1] <= slot < run[2] for run in runs)
 
 
 def _is_over(attempts: Attempts, found: PendingSlot, min_idle_ms: int, now_ms: int) -> bool:
