@@ -2,12 +2,16 @@
 
 import pytest
 
+from penstock.engine.engine import Engine
 from penstock.engine.replication.replication import Stream
 from penstock.engine.state import FOLLOWING
 from penstock.protocol.log_reader import whole_requests
 from tests.policies.conftest import PolicyDialogue
 from tests.policies.test_leases import READ, read_ids
+from tests.support.agreement import Replica
 from tests.support.clock import NOW_MS
+from tests.support.engines import settings_with, value_of
+from tests.support.keyspace_picture import KEPT, stream_picture
 
 ALL = (
     "ACKWAIT 30000 KEY k PARALLEL 2 FAIR YES PRIORITY p AGING 1000 LOOKAHEAD 50 PAUSE +900000 RATE 9 60000 INFLIGHT 5 "
@@ -59,6 +63,56 @@ def test_a_replica_is_sent_requests_of_redis_only(jobs: PolicyDialogue) -> None:
     sent = [words[0] for words in whole_requests(stream.take()).requests]
 
     assert set(sent) - {b"MULTI", b"EXEC", b"SELECT"} == {b"XADD", b"XGROUP", b"XCLAIM", b"XACK"}
+
+
+def test_a_replica_shows_no_pause_that_is_over(jobs: PolicyDialogue) -> None:
+    jobs.engine.conditions.set(FOLLOWING, True)
+    jobs("PENSTOCK.CLOCK ADVANCE 899999")
+    assert shown(jobs)[b"pause"] == NOW_MS + 900_000
+    jobs("PENSTOCK.CLOCK ADVANCE 1")
+
+    assert shown(jobs)[b"pause"] is None
+    jobs.rewritten()
+
+
+@pytest.mark.parametrize(
+    ("lines", "left"),
+    [
+        (["PENSTOCK.POLICY s MAXBYTES 13", "XADD s 4-0 n 1234567890123456", "XADD s 5-0 n 1"], "5-0"),
+        (["PENSTOCK.POLICY s MAXBYTES 13 DELREF", "XADD s 4-0 n 12345"], "3-0 4-0"),
+        (["PENSTOCK.POLICY s MAXLEN 1 MAXBYTES 6 ACKED IDLEGROUP 1000", "XACK s g 2-0 3-0",
+          "PENSTOCK.CLOCK ADVANCE 999", READ.format("a"), "PENSTOCK.CLOCK ADVANCE 1"], "1-0"),
+    ],
+    ids=["bytes", "bytes, delref", "idle group"],
+)  # fmt: skip
+def test_a_replica_has_what_bytes_and_idle_groups_leave(dialogue: PolicyDialogue, lines: list[str], left: str) -> None:
+    stream = Stream(0, 100_000)
+    dialogue.engine.effects.replicate(stream)
+    dialogue("XADD s 1-0 n 12345", "XADD s 2-0 n 12345", "XADD s 3-0 n 12345", "XGROUP CREATE s h 0")
+    dialogue("XGROUP CREATE s g 0", READ.format("a"), *lines)
+    replica = Replica(settings_with())
+    replica.apply(stream.take())
+
+    assert [entry[0].decode() for entry in dialogue("XRANGE s - +")] == left.split()
+    assert replica_picture(dialogue.engine) == replica_picture(replica.engine)
+
+
+def replica_picture(engine: Engine) -> dict[str, object]:
+    """What a stream holds but for its policies, of which a replica's master sends the effects only."""
+    return stream_picture(value_of(engine, b"s"), KEPT) | {"policies": []}
+
+
+def test_a_promoted_replica_counts_all_groups_as_just_read(dialogue: PolicyDialogue) -> None:
+    dialogue("XADD s 1-0 n 1", "XGROUP CREATE s h 0", "XGROUP CREATE s g 0", READ.format("a"), "XACK s g 1-0")
+    dialogue("PENSTOCK.POLICY s MAXLEN 0 ACKED IDLEGROUP 1000", "PENSTOCK.CLOCK ADVANCE 900")
+    dialogue.engine.conditions.set(FOLLOWING, True)
+    dialogue("PENSTOCK.CLOCK ADVANCE 5000")
+    dialogue.engine.conditions.set(FOLLOWING, False)
+    dialogue("PENSTOCK.CLOCK ADVANCE 900", READ.format("a"), "PENSTOCK.CLOCK ADVANCE 99")
+    assert dialogue("XLEN s") == 1
+    dialogue("PENSTOCK.CLOCK ADVANCE 1")
+
+    assert dialogue("XLEN s") == 0
 
 
 def test_a_replica_lets_nothing_expire_until_it_is_promoted(dialogue: PolicyDialogue) -> None:

@@ -83,8 +83,8 @@ def _of_second_part(ctx: Context, group: Group, policy: GroupPolicy) -> list[tup
     """What is shown of a group too, if any of it is set."""
     settings = policy.settings
     limits.most_now(policy, ctx.now_ms)  # forgets what is not within the window any more
-    is_endless = settings.paused_until_ms == FOREVER
-    pause = reply.integer(-1) if is_endless else _number(ctx, settings.paused_until_ms)
+    pause_end_ms = settings.pause_end_ms(ctx.now_ms)
+    pause = reply.integer(-1) if pause_end_ms == FOREVER else _number(ctx, pause_end_ms)
     return [
         (b"pause", pause),
         (b"rate", _number(ctx, settings.rate)),

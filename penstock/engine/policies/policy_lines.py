@@ -74,7 +74,7 @@ def base_requests(key: bytes, stream: Stream, now_ms: int) -> Iterator[list[byte
 
 
 def _group_requests(key: bytes, group: Group, policy: GroupPolicy, now_ms: int) -> Iterator[list[bytes]]:
-    words = group_words(policy.settings)
+    words = group_words(policy.settings, now_ms)
     if words:
         yield [b"PENSTOCK.POLICY", key, b"GROUP", group.name, *words]
     counted = [pair for pair in policy.window.pairs if pair[0] > now_ms - policy.settings.rate_ms]
@@ -141,8 +141,8 @@ def stream_words(settings: StreamSettings, policies: StreamPolicies) -> list[byt
     return words
 
 
-def group_words(settings: GroupSettings) -> list[bytes]:
-    """The options that say what is set for a group."""
+def group_words(settings: GroupSettings, now_ms: int) -> list[bytes]:
+    """The options that say what is set for a group; a pause that is over is not."""
     words: list[bytes] = []
     if settings.ack_wait_ms != NONE:
         words += (b"ACKWAIT", b"%d" % settings.ack_wait_ms)
@@ -158,8 +158,9 @@ def group_words(settings: GroupSettings) -> list[bytes]:
         words += (b"KEY", settings.key_field)
     if settings.reap_ms != NONE:
         words += (b"REAP", b"%d" % settings.reap_ms)
-    if settings.paused_until_ms != NONE:
-        words += pause_words(settings.paused_until_ms)
+    pause_end_ms = settings.pause_end_ms(now_ms)
+    if pause_end_ms != NONE:
+        words += pause_words(pause_end_ms)
     if settings.rate != NONE:
         words += (b"RATE", b"%d" % settings.rate, b"%d" % settings.rate_ms)
     if settings.in_flight != NONE:

@@ -39,7 +39,7 @@ def group_set(ctx: Context, key: bytes, group: bytes, settings: GroupSettings, n
         end = "" if settings.paused_until_ms == FOREVER else f" until {settings.paused_until_ms}"
         ctx.policies.log.note(_subject(ctx, key, group), SET, 1, f"paused{end}", [])
         return
-    _set(ctx, key, group, policy_lines.group_words(settings))
+    _set(ctx, key, group, policy_lines.group_words(settings, ctx.now_ms))
 
 
 def _set(ctx: Context, key: bytes, group: bytes | None, words: list[bytes]) -> None:

@@ -97,6 +97,10 @@ class GroupSettings:
         """Whether first deliveries are chosen, not handed out in the order of their ids."""
         return self.fair or self.priority_field is not None
 
+    def pause_end_ms(self, now_ms: int) -> int:
+        """When the pause ends; NONE if there is none. One that is over stays set on a server that follows another."""
+        return self.paused_until_ms if self.paused_until_ms > now_ms else NONE
+
     def orders_as(self, other: "GroupSettings") -> bool:
         """Whether first deliveries have the same order as with other settings."""
         return (self.key_field, self.parallel, self.fair, self.priority_field, self.aging_ms, self.look_ahead) == (
