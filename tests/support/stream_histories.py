@@ -12,11 +12,12 @@ import random
 from collections.abc import Callable
 from typing import Final
 
+from penstock.commands.policies.policy_arguments import GROUP_OPTIONS
 from tests.support.clock import NOW_MS
 from tests.support.dialogue import Dialogue
 from tests.support.engines import make_engine
 from tests.support.random_words import Request
-from tests.support.table_requests import TableRequests, Vocabulary, Words, rows_by_name
+from tests.support.table_requests import TableRequests, Vocabulary, Words, option_names, rows_by_name
 
 PASS: Final = "PASS"
 RESTART: Final = "RESTART"
@@ -26,7 +27,7 @@ GROUPS: Final = ("g", "g", "g", "h")
 CONSUMERS: Final = ("a", "b", "c", "d")
 WEIGHTS: Final = {  # how often each command is asked; every other one that writes to streams OTHERWISE
     "XADD": 24, "XREADGROUP": 24, "XDEL": 8, "XCLAIM": 6, "XAUTOCLAIM": 5, "XNACK": 4, "XGROUP|CREATE": 6, "XTRIM": 4,
-    "XDELEX": 4, "XACKDEL": 4, "XACK": 4, "XGROUP|DESTROY": 0.5, "PENSTOCK.POLICY": 4, "XIDMPRECORD": 0.5,
+    "XDELEX": 4, "XACKDEL": 4, "XACK": 4, "XGROUP|DESTROY": 0.5, "PENSTOCK.POLICY": 8, "XIDMPRECORD": 0.5,
     "DEL": 0.3, "UNLINK": 0.3, "RENAME": 0.5, "RENAMENX": 0.5, "MOVE": 0.4, "COPY": 1, "SWAPDB": 0.4, "FLUSHDB": 0.2,
     "SELECT": 0.4, "PEXPIRE": 0.4, "PEXPIREAT": 0.3, "PERSIST": 0.5, "SET": 0.3, "RESTORE": 0.5,
 }  # fmt: skip
@@ -54,6 +55,10 @@ NEWER: Final = (
     "RESTORE",
 )
 POLICY: Final = "PENSTOCK.POLICY"
+POLICIES: Final = {  # how likely an option is that others need, or that does much; every other one 0.1
+    "ACKWAIT": 0.8, "KEY": 0.4, "PRIORITY": 0.3, "DEADLETTER": 0.5, "BACKOFF": 0.3, "MAXLEN": 0.4, "MAXBYTES": 0.3,
+    "condition": 0.6, "IDLEGROUP": 0.3, "FORWARD": 0.2,
+}  # fmt: skip
 
 
 class Histories(TableRequests):
@@ -155,19 +160,28 @@ def _vocabulary(made: Histories) -> Vocabulary:
         "maxsize": ("1", "100", "1000"), "duration": ("1", "5", "86400"), "db": ("0", "1"), "index": ("0", "0", "1"),
         "destination-db": ("0", "1"), "index1": ("0",), "index2": ("1", "0"),
     }  # fmt: skip
-    for name in ("maxlen", "max", "PENSTOCK.POLICY milliseconds", "PENSTOCK.XNACK milliseconds"):
+    for name in ("maxlen", "max", "PENSTOCK.XNACK milliseconds"):
         words[name] = ("0", "3", "5", "500", "1000", "3000")
+    words[f"{POLICY} milliseconds"] = ("5", "40", "500", "1000", "3000")
+    words["bytes"] = ("1", "4", "9", "30")
+    words["XADD value"] = ("k", "x", "y", "x", "y", "x", "y", "9", "0", "+40", "1000")  # keys, levels and times
+    words["until"] = ("+40", "+900", "NONE", str(NOW_MS + 900))
     chances: dict[str, float | Callable[[Request], float]] = {
         "BLOCK": 0.15, "NOMKSTREAM": 0.1, "MKSTREAM": 0.8, "RESET": 0.05,
         "LIMIT": lambda request: 0.4 if "~" in request else 0.02, "MAXCOUNT": 0.1, "MAXSIZE": 0.1,
         "idmp": 0.3 if made.has_producers else 0, "XADD trim": 0.3, "RESTORE REPLACE": 0.9, "XADD *": 0,
     }  # fmt: skip
-    chances[f"{POLICY} GROUP"] = lambda request: 0.7 if len(request) == 2 else 0
-    for name in ("MAXLEN", "MAXAGE", "condition", "FORWARD", "AT", "AFTER", "EVERY", "MISSED"):
-        chances[f"{POLICY} {name}"] = lambda request: 0 if "GROUP" in map(str.upper, request) else 0.3
-    for name in ("ACKWAIT", "BACKOFF", "JITTER", "MAXDELIVER", "DEADLETTER", "REAP", "KEY"):
-        chances[f"{POLICY} {name}"] = lambda request: 0.4 if "GROUP" in map(str.upper, request) else 0
-    return Vocabulary(words, chances, {"XREADGROUP key": 2})
+    chances[f"{POLICY} GROUP"] = 0.6
+    for name in option_names(POLICY):
+        if name not in ("GROUP", "RESET"):
+            chances[f"{POLICY} {name}"] = functools.partial(_chance_of_policy, name)
+    return Vocabulary(words, chances, {"XREADGROUP key": 2}, first=(f"{POLICY} GROUP",))
+
+
+def _chance_of_policy(name: str, request: Request) -> float:
+    """How likely an option of PENSTOCK.POLICY is: never one of a group for a stream, or the other way round."""
+    is_of_group = GROUP_OPTIONS.has(name.encode())
+    return POLICIES.get(name, 0.1) if is_of_group == ("GROUP" in map(str.upper, request)) else 0
 
 
 def _group(key: str) -> Request:

@@ -38,6 +38,7 @@ class Vocabulary:
     the members of a choice it is the weight; else 1.
     most: how often an argument is repeated at most, by "COMMAND argument"; else `repeated`.
     version: options that came later are left out.
+    first: options that stand before all others, as "COMMAND TOKEN".
     """
 
     words: dict[str, Words]
@@ -45,6 +46,7 @@ class Vocabulary:
     most: dict[str, int] = field(default_factory=dict)
     repeated: int = 3
     version: tuple[int, int, int] = (99, 0, 0)
+    first: tuple[str, ...] = ()
 
 
 PLAIN_WORDS: Final = Vocabulary({
@@ -124,12 +126,15 @@ class TableRequests(RandomWords):
             if argument.optional and begins_with_token(argument):
                 options.append(argument)
                 continue
-            self.chance.shuffle(options)
-            yield from options
+            yield from self._shuffled(options)
             options = []
             yield argument
+        yield from self._shuffled(options)
+
+    def _shuffled(self, options: list[Argument]) -> list[Argument]:
         self.chance.shuffle(options)
-        yield from options
+        options.sort(key=lambda one: f"{self._row_name} {one.token}" not in self.vocabulary.first)
+        return options
 
     def _add(self, request: Request, argument: Argument, has_token: bool = True) -> None:
         if argument.token is not None and has_token:
@@ -180,6 +185,11 @@ def begins_with_token(argument: Argument) -> bool:
     if argument.type == "oneof":
         return all(map(begins_with_token, argument.arguments))
     return argument.type == "block" and begins_with_token(argument.arguments[0])
+
+
+def option_names(name: str) -> list[str]:
+    """The optional arguments of a command, as the chances of a vocabulary name them."""
+    return [one.token or one.name for one in _arguments(rows_by_name()[name].syntax) if one.optional]
 
 
 @functools.cache
