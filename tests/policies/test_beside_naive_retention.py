@@ -48,6 +48,7 @@ class NaiveRetention:
         self.entries: list[tuple[tuple[int, int], int]] = []
         self.groups: dict[str, Group] = {}
         self.trimmed = 0
+        self.floor = (0, 0)
 
     def is_idle(self, group: Group) -> bool:
         idle_ms = self.limits.get("IDLEGROUP")
@@ -65,9 +66,15 @@ class NaiveRetention:
         asked = [group for group in self.groups.values() if not self.is_idle(group)]
         for entry_id, size in self.entries:
             is_needed = any(entry_id > group.last or entry_id in group.pending for group in asked) or not asked
-            if not (self.references == "ACKED" and is_needed) and self._is_above_limits(entry_id):
+            is_kept = self.references == "ACKED" and (is_needed or entry_id <= self.floor)
+            if not is_kept and self._is_above_limits(entry_id):
                 return entry_id, size
         return None
+
+    def pass_over(self) -> None:
+        """All ids may be given again: what is added below the positions of all groups that are not idle stays."""
+        asked = [group.last for group in self.groups.values() if not self.is_idle(group)]
+        self.floor = min(asked, default=(0, 0))
 
     def _is_above_limits(self, entry_id: tuple[int, int]) -> bool:
         most, age_ms, most_bytes = (self.limits.get(name) for name in ("MAXLEN", "MAXAGE", "MAXBYTES"))
@@ -180,7 +187,7 @@ class Beside:
 
     def _delete(self) -> None:
         """XDEL of neighbours; or a trim of all, after which the ids of the last moment are given once more."""
-        if self.chance.random() < 0.6 or self.model.references == "ACKED":
+        if self.chance.random() < 0.6:
             at = self.chance.randrange(len(self.model.entries))
             gone = self.model.entries[at : at + self.chance.randint(1, 3)]
             self.client("XDEL s " + " ".join(f"{ms}-{seq}" for (ms, seq), _ in gone))
@@ -188,6 +195,7 @@ class Beside:
         else:
             self.client("XTRIM s MAXLEN 0", "XSETID s 1-0")
             self.model.entries.clear()
+            self.model.pass_over()
         self.model.settle()
 
     def _create(self, name: str) -> None:

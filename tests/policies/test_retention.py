@@ -174,6 +174,20 @@ def test_a_trim_touches_watched_keys_and_is_an_event(jobs: PolicyDialogue) -> No
 # -- the floor --------------------------------------------------------------------------------------------------------
 
 
+def test_what_is_added_below_all_positions_stays(dialogue: PolicyDialogue) -> None:
+    dialogue("XADD s 5-0 f v", "XGROUP CREATE s g 0", "XGROUP CREATE s h 4-0", "PENSTOCK.POLICY s MAXLEN 0 ACKED")
+    dialogue("XREADGROUP GROUP g c STREAMS s >", "XACK s g 5-0", "XTRIM s MAXLEN 0")
+    dialogue.since()
+    dialogue("XSETID s 1-0", "XADD s 2-0 f v", "XADD s 5-0 f v")
+    assert dialogue.since()[0] == "XSETID s 1-0 ; PENSTOCK.POLICY s FLOOR 4-0"
+    dialogue("XREADGROUP GROUP h c STREAMS s >", "XACK s h 5-0")
+
+    assert ids_of(dialogue) == ["2-0"]
+    again = PolicyDialogue(dialogue.reloaded(), dialogue._log)
+    again("PENSTOCK.CLOCK ADVANCE 9000")
+    assert ids_of(again) == ["2-0"]
+
+
 def test_what_the_first_group_passes_over_stays(dialogue: PolicyDialogue) -> None:
     dialogue("XADD s 1-0 f v", "XADD s 2-0 f v", "PENSTOCK.POLICY s MAXLEN 0 ACKED")
     dialogue.since()

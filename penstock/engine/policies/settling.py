@@ -287,6 +287,19 @@ def group_moved(ctx: Context, key: bytes, stream: Stream, group: Group, former_i
     settle(ctx, key, stream)
 
 
+def last_id_set(ctx: Context, key: bytes, stream: Stream) -> None:
+    """XSETID: entries to come below the positions of all groups are passed over, and stay. O(groups)."""
+    policies = stream.policies
+    if policies is None or not retention.is_acked(policies):
+        return
+    lowest: Group | None = None
+    for name, group in stream.groups.items():
+        if name not in policies.idle and (lowest is None or group.last_id < lowest.last_id):
+            lowest = group
+    if lowest is not None and lowest.last_id > stream.last_id:
+        group_moved(ctx, key, stream, lowest, stream.last_id)
+
+
 def trimmed_by_hand(ctx: Context, key: bytes, stream: Stream) -> None:
     """XTRIM by a client deletes the entries below the floor, too."""
     policies = stream.policies

@@ -8,6 +8,7 @@ from typing import Final
 from penstock.commands.streams import stream_arguments
 from penstock.engine import arguments, refusals
 from penstock.engine.context import Context
+from penstock.engine.policies import settling
 from penstock.engine.table.command_table import command
 from penstock.errors import ReplyError
 from penstock.protocol import reply
@@ -73,6 +74,8 @@ def xsetid(ctx: Context, args: list[bytes]) -> bytes:
     ctx.count_group_changes(args[1], 1)
     _log_set_id(ctx, args, max_deleted_id)
     ctx.event("t", b"xsetid", args[1])
+    if stream.policies is not None:
+        settling.last_id_set(ctx, args[1], stream)
     return reply.OK
 
 
