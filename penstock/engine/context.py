@@ -198,7 +198,7 @@ class Context:
     def remove(self, key: bytes) -> Value | None:
         """Take a key away for any reason: watchers and blocked readers learn of it."""
         if self.blocking.by_key:
-            self.blocking.settle(self.db_index, key)  # RENAME and MOVE put the value elsewhere
+            self.blocking.leave_key(self.db_index, key, self.now_ms)  # RENAME and MOVE put the value elsewhere
         value = self.db.remove(key)
         if value is not None:
             self.touch(key)

@@ -282,3 +282,22 @@ def test_the_time_of_the_next_trim_is_shown(dialogue: PolicyDialogue) -> None:
     fields = dialogue("XINFO STREAM s")[-1]
 
     assert fields[fields.index(b"next") + 1] == NOW_MS + 1000
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ["RENAME s t"],
+        ["COPY s t", "DEL s"],
+        ["MOVE s 1", "SELECT 1", "RENAME s t"],
+        ["SWAPDB 0 1", "SELECT 1", "RENAME s t"],
+    ],
+    ids=["rename", "copy", "move", "swapdb"],
+)
+def test_a_group_was_read_until_its_stream_left_a_blocked_reader(dialogue: PolicyDialogue, lines: list[str]) -> None:
+    dialogue("XGROUP CREATE s g 0 MKSTREAM", "XGROUP CREATE s h 0", "PENSTOCK.POLICY s MAXLEN 0 ACKED IDLEGROUP 1000")
+    dialogue.another()("XREADGROUP GROUP g c BLOCK 0 STREAMS s >")
+    dialogue("PENSTOCK.CLOCK ADVANCE 900", *lines, "PENSTOCK.CLOCK ADVANCE 100")
+    policy = dialogue("XINFO STREAM t")[-1]
+
+    assert policy[policy.index(b"idle-groups") + 1] == 1

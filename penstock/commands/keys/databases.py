@@ -106,7 +106,7 @@ def swapdb(ctx: Context, args: list[bytes]) -> bytes:
     if not (0 <= one < count and 0 <= other < count):
         raise ReplyError(b"ERR DB index is out of range")
     if one != other:
-        ctx.blocking.settle_databases(one, other)
+        ctx.blocking.leave_databases(one, other, ctx.now_ms)
         keyspace.swap(one, other)
         ctx.select(ctx.db_index)  # this number may be another database now
         _break_swapped(ctx, one, other)

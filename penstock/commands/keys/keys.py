@@ -249,7 +249,7 @@ def copy(ctx: Context, args: list[bytes]) -> bytes:
     if old is not None and not replaces:
         ctx.select(home)
         return reply.ZERO
-    ctx.blocking.settle(home, source)
+    ctx.blocking.leave_key(home, source, ctx.now_ms)
     copied = under_other_key(value, source, destination) if isinstance(value, bytes) else value.copy()
     _create(ctx, destination, copied, when_ms, is_blessed)
     ctx.event("g", b"copy_to", destination)

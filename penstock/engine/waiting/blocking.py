@@ -269,17 +269,22 @@ class Blocking:
         if queue is not None and any(blocked.consumer == name for blocked in queue.plain.get(group, ())):
             queue.lost.setdefault(group, set()).add(name)
 
-    def settle_databases(self, one: int, other: int) -> None:
-        """As `settle`, for every key of two databases: they are about to change places."""
+    def leave_databases(self, one: int, other: int, now_ms: int) -> None:
+        """As `leave_key`, for every key of two databases: they are about to change places."""
         for db_index, key in self.by_key:
             if db_index in (one, other):
-                self.settle(db_index, key)
+                self.leave_key(db_index, key, now_ms)
+
+    def leave_key(self, db_index: int, key: bytes, now_ms: int) -> None:
+        """As `settle`, before a stream leaves the key or is copied: groups with blocked readers were read until now."""
+        self.settle(db_index, key)
+        queue, stream = self.by_key.get((db_index, key)), self._keyspace.databases[db_index].values.get(key)
+        if queue is not None and isinstance(stream, Stream) and stream.policies is not None:
+            for group in [*queue.plain, *[blocked.group for blocked in queue.special if blocked.group is not None]]:
+                stream.policies.note_use(group, now_ms)
 
     def settle(self, db_index: int, key: bytes) -> None:
-        """Write down when the consumers of a key's blocked readers were last seen.
-
-        For INFO and the like, and before the stream leaves the key, which is where they are looked for.
-        """
+        """Write down when the consumers of a key's blocked readers were last seen; it is looked for at the key."""
         place = (db_index, key)
         queue = self.by_key.get(place)
         if queue is not None:
