@@ -48,7 +48,7 @@ class NaiveRetention:
         self.entries: list[tuple[tuple[int, int], int]] = []
         self.groups: dict[str, Group] = {}
         self.trimmed = 0
-        self.floor = (0, 0)
+        self.last_id = self.floor = (0, 0)
 
     def is_idle(self, group: Group) -> bool:
         idle_ms = self.limits.get("IDLEGROUP")
@@ -61,6 +61,9 @@ class NaiveRetention:
             for group in self.groups.values():
                 if self.references == "DELREF":
                     group.pending.discard(entry[0])
+        lowest = min([group.last for group in self.groups.values() if not self.is_idle(group)], default=(0, 0))
+        if lowest > self.last_id:  # entries to come below it are passed over
+            self.floor = max(self.floor, lowest)
 
     def _next_to_go(self) -> tuple[tuple[int, int], int] | None:
         asked = [group for group in self.groups.values() if not self.is_idle(group)]
@@ -71,10 +74,11 @@ class NaiveRetention:
                 return entry_id, size
         return None
 
-    def pass_over(self) -> None:
-        """All ids may be given again: what is added below the positions of all groups that are not idle stays."""
-        asked = [group.last for group in self.groups.values() if not self.is_idle(group)]
-        self.floor = min(asked, default=(0, 0))
+    def set_back(self, last_id: tuple[int, int]) -> None:
+        """XTRIM of everything, and XSETID."""
+        self.entries.clear()
+        self.last_id, self.floor = last_id, (0, 0)
+        self.settle()
 
     def _is_above_limits(self, entry_id: tuple[int, int]) -> bool:
         most, age_ms, most_bytes = (self.limits.get(name) for name in ("MAXLEN", "MAXAGE", "MAXBYTES"))
@@ -166,6 +170,7 @@ class Beside:
         value = "v" * self.chance.choice((1, 1, 5, 9, 15, 40))
         entry_id = self.client(f"XADD s * f {value}").decode()
         self.model.entries.append((numbers(entry_id), 1 + len(value)))
+        self.model.last_id = numbers(entry_id)
         self.model.settle()
         self.model.serve()
 
@@ -194,8 +199,7 @@ class Beside:
             self.model.entries = [entry for entry in self.model.entries if entry not in gone]
         else:
             self.client("XTRIM s MAXLEN 0", "XSETID s 1-0")
-            self.model.entries.clear()
-            self.model.pass_over()
+            self.model.set_back((1, 0))
         self.model.settle()
 
     def _create(self, name: str) -> None:

@@ -188,6 +188,19 @@ def test_what_is_added_below_all_positions_stays(dialogue: PolicyDialogue) -> No
     assert ids_of(again) == ["2-0"]
 
 
+def test_the_floor_rises_with_the_groups_that_are_left_and_after_a_trim_by_hand(dialogue: PolicyDialogue) -> None:
+    dialogue("XADD s 5-0 f v", "XGROUP CREATE s g $", "XGROUP CREATE s h 2-0", "PENSTOCK.POLICY s MAXLEN 0 ACKED")
+    dialogue("XTRIM s MAXLEN 0", "XSETID s 1-0")
+    dialogue.since()
+    dialogue("XGROUP DESTROY s h", "XADD s 3-0 f v", "XTRIM s MAXLEN 9", "XADD s 4-0 f v")
+
+    assert dialogue.since() == [
+        "XGROUP DESTROY s h ; PENSTOCK.POLICY s FLOOR 5-0", "XADD s 3-0 f v",
+        "PENSTOCK.POLICY s FLOOR 0-0 ; XTRIM s MINID = 3-1 ; PENSTOCK.POLICY s FLOOR 5-0", "XADD s 4-0 f v",
+    ]  # fmt: skip
+    dialogue.reloaded()
+
+
 def test_what_the_first_group_passes_over_stays(dialogue: PolicyDialogue) -> None:
     dialogue("XADD s 1-0 f v", "XADD s 2-0 f v", "PENSTOCK.POLICY s MAXLEN 0 ACKED")
     dialogue.since()

@@ -73,6 +73,8 @@ def settle(ctx: Context, key: bytes, stream: Stream, most_trimmed: int = retenti
             ctx.signal(key)
     if has_moved:
         retention.run(ctx, key, stream, policies, most_trimmed)
+    if retention.is_acked(policies):
+        _pass_over_to_come(ctx, key, stream, policies)
     forwarding.note_new(ctx, key, stream, policies)
     note_due(ctx, key, stream)
 
@@ -287,17 +289,16 @@ def group_moved(ctx: Context, key: bytes, stream: Stream, group: Group, former_i
     settle(ctx, key, stream)
 
 
-def last_id_set(ctx: Context, key: bytes, stream: Stream) -> None:
-    """XSETID: entries to come below the positions of all groups are passed over, and stay. O(groups)."""
-    policies = stream.policies
-    if policies is None or not retention.is_acked(policies):
-        return
-    lowest: Group | None = None
-    for name, group in stream.groups.items():
-        if name not in policies.idle and (lowest is None or group.last_id < lowest.last_id):
-            lowest = group
-    if lowest is not None and lowest.last_id > stream.last_id:
-        group_moved(ctx, key, stream, lowest, stream.last_id)
+def _pass_over_to_come(ctx: Context, key: bytes, stream: Stream, policies: StreamPolicies) -> None:
+    """With ACKED, entries to come below the positions of all groups are passed over, and stay. O(groups).
+
+    XSETID may have set the last id back, or the groups that needed them are gone or idle.
+    """
+    positions = [group.last_id for name, group in stream.groups.items() if name not in policies.idle]
+    lowest = min(positions, default=ids.ZERO)
+    if lowest > max(stream.last_id, policies.floor) and retention.next_ms(stream, policies) != AT_ONCE:
+        policies.floor = lowest
+        policy_lines.log_floor(ctx, key, lowest)
 
 
 def trimmed_by_hand(ctx: Context, key: bytes, stream: Stream) -> None:
