@@ -143,6 +143,8 @@ def next_request(block: bytes, at: int) -> tuple[Request, int]:
         end = block.find(b"\n", at)
         if end < 0:
             raise Unfinished
+        if block.find(b"\0", at, end) >= 0:
+            raise Damage(at, "a comment without zeros")  # as in a private line: what they stand for may be requests
         return [], end + 1
     count, place = header(block, at, b"*", "a request (`*` and the number of its words)")
     if count < 1:

@@ -45,6 +45,9 @@ def test_a_line_that_is_cut_at_any_byte_is_torn(name: str) -> None:
         (b'#penstock PENSTOCK.POLICY "s\r\n', DAMAGED),
         (b"#penstock \r\n", DAMAGED),
         (b"#penstock PENSTOCK.POLICY s \\\r\n*1\r\n$4\r\nPING\r\n", DAMAGED),
+        (b"#penstock PENSTOCK.P\0\0\0\0\0\0\0\0 MAXLEN 7\r\n", DAMAGED),
+        (LONG[:-9] + b"\0\0" + LONG[-7:], DAMAGED),
+        (b"#TS:17000\0\0\0\0\0\0\0\0\0\0\0\0k\r\n", DAMAGED),
     ],
 )
 def test_check_log_finds_what_is_wrong_with_a_line(line: bytes, state: str) -> None:
