@@ -137,15 +137,8 @@ def next_request(block: bytes, at: int) -> tuple[Request, int]:
 
     Unfinished if the block ends too early, Damage if there is no request.
     """
-    if block.startswith(private_lines.BEGINNING, at):
-        return _private_request(block, at)
-    if block[at : at + 1] == ANNOTATION:
-        end = block.find(b"\n", at)
-        if end < 0:
-            raise Unfinished
-        if block.find(b"\0", at, end) >= 0:
-            raise Damage(at, "a comment without zeros")  # as in a private line: what they stand for may be requests
-        return [], end + 1
+    if block.startswith(ANNOTATION, at):
+        return _comment(block, at)
     count, place = header(block, at, b"*", "a request (`*` and the number of its words)")
     if count < 1:
         raise Damage(at, "a request of one word at least")
@@ -163,12 +156,19 @@ def next_request(block: bytes, at: int) -> tuple[Request, int]:
     return words, place
 
 
-def _private_request(block: bytes, at: int) -> tuple[Request, int]:
-    words, end = private_lines.unpacked(block, at)
-    if end < 0:
+def _comment(block: bytes, at: int) -> tuple[Request, int]:
+    """The request of a private line; no words of any other comment."""
+    words: Request | None = []
+    end = block.find(b"\n", at) + 1
+    if block.startswith(private_lines.BEGINNING, at):
+        words, end = private_lines.unpacked(block, at)
+    if end < 1:
         raise Unfinished
     if words is None:
         raise Damage(at, "a private line (`#penstock` and quoted words)")
+    # None is ever written: a power failure leaves them where a part of the file, and requests in it, reached no disk.
+    if block.find(b"\0", at, end) >= 0:
+        raise Damage(at, "a comment without zeros")
     return words, end
 
 

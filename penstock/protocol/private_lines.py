@@ -49,9 +49,7 @@ def unpacked(block: bytes, at: int) -> tuple[list[bytes] | None, int]:
         goes_on = block.endswith(_GOES_ON, start, end + 1)
         parts.append(block[start : end - 3 if goes_on else end].removesuffix(b"\r"))
         if not goes_on:
-            text = b"".join(parts)
-            # A NUL is never written: a power failure may leave zeros where a part of the file did not reach the disk.
-            return (None if b"\0" in text else split(text) or None), end + 1
+            return split(b"".join(parts)) or None, end + 1
         if end + 1 == len(block):
             return None, -1
         if not block.startswith(b"#", end + 1):
