@@ -40,6 +40,11 @@ _DEFAULT_NUMBERS: Final[dict[str, int]] = {
 }
 
 
+def is_of_valkey(compat_version: str) -> bool:
+    """Whether a value of `compat-version` is a version of Valkey's."""
+    return compat_version.startswith("valkey")
+
+
 class Settings:
     """The values of all directives, by name. Names and aliases match in upper or lower case.
 
@@ -232,7 +237,7 @@ class Settings:
     @property
     def passes_for_valkey(self) -> bool:
         """Whether clients see a Valkey (compat-version)."""
-        return self._values["compat-version"].startswith("valkey")
+        return is_of_valkey(self._values["compat-version"])
 
     @staticmethod
     def row(name: str) -> Directive | None:

@@ -9,7 +9,7 @@ is always understood, and what may stand in it is `aof_compat.py`'s to say.
 
 from typing import Final
 
-from penstock.config.settings import Settings
+from penstock.config.settings import Settings, is_of_valkey
 from penstock.engine.table import argument_tree, command_syntax
 from penstock.engine.table.row import Declaration, Row
 from penstock.engine.versions import REDIS_VERSION
@@ -93,7 +93,7 @@ class Compatibility:
 
     def __init__(self, name: str = "newest") -> None:
         self.is_newest = name == "newest"
-        self.is_valkey = name.startswith("valkey")
+        self.is_valkey = is_of_valkey(name)
         self.redis_version = REDIS_VERSION if self.is_newest else VERSIONS[name]
         self.server = "valkey" if self.is_valkey else "redis"
         self.version = VALKEY_VERSIONS[name] if self.is_valkey else self.redis_version

@@ -6,9 +6,11 @@ Seen by running fakeredis 2.40 (2026-11); docs/instead-of-fakeredis.md has the d
 """
 
 import threading
+from itertools import filterfalse
 from typing import Any, Final, TypeAlias
 
 from penstock.clock import PatchedClock
+from penstock.config.settings import is_of_valkey
 from penstock.engine.table.client_compat import VERSIONS
 from penstock.testing.embedded import Server
 
@@ -26,17 +28,17 @@ def compat_version_of(version: Version | None, server_type: str) -> str:
     if server_type not in TYPES:
         raise ValueError(f"Unsupported server type: {server_type}: it is one of {', '.join(TYPES)}")
     if server_type == "valkey":
-        return next(name for name in VERSIONS if name.startswith("valkey"))
+        return next(filter(is_of_valkey, VERSIONS))
     if version is None:
         return "newest"
     asked = list(version) if isinstance(version, tuple) else [int(word) for word in str(version).split(".")]
-    of_redis = [name for name in VERSIONS if not name.startswith("valkey")]
+    of_redis = list(filterfalse(is_of_valkey, VERSIONS))
     not_above = [name for name in of_redis if [int(word) for word in name.split(".")][: len(asked)] <= asked[:2]]
     return not_above[-1] if not_above else of_redis[0]
 
 
 class PatchedTimeServer(Server):
-    """A server whose clock is the process's, as a test may have replaced it."""
+    """A server with the process's clock, as a test may have replaced it."""
 
     _base_clock = PatchedClock
 
