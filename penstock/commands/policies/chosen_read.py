@@ -116,10 +116,8 @@ def _pass_over(
             entry_id = segment.id_at(slot)
             if entry_id in chosen_ids or group.pel.by_id.find(entry_id) is not None:
                 continue
-            entry, known = (
-                segment.entry(slot),
-                choice.ranks.get(entry_id),
-            )  # all were looked at; what is not known expired
+            entry = segment.entry(slot)
+            known = choice.ranks.get(entry_id)  # all were looked at: what is not known has expired
             if known is None and dead_letters.put_new_aside(ctx, target.key, group, policy, entry_id, entry):
                 aside.append(entry_id)
                 continue
