@@ -28,7 +28,7 @@ from tests.support.table_requests import TableRequests
 SEEDS = range(4)
 FOUND = {
     42: "a replica showed a pause that was over",
-    60: "an entry whose lease had ended, deleted twice by one XDEL, was acknowledged twice",
+    60: "an entry with a lease that had ended was deleted twice by one XDEL, and acknowledged twice",
     185: "an XCLAIM with an id twice moved what it had claimed to the dead letters",
 }
 

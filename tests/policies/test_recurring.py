@@ -122,7 +122,7 @@ def test_what_was_missed_by_a_restart_is_made_up_for_as_missed_says(
 
 @pytest.mark.parametrize("from_base", [False, True], ids=["log", "base"])
 def test_a_restart_keeps_the_schedules_and_the_span_of_rate(dialogue: PolicyDialogue, from_base: bool) -> None:
-    """Of one stream, whose entries recur and are read by a group (dialogue 10 of the specification)."""
+    """Of a stream with entries that recur and that a group reads (dialogue 10 of the specification)."""
     read = "XREADGROUP GROUP ops o1 COUNT 1 STREAMS cron >"
     dialogue("XADD cron * job ping every 60000", "PENSTOCK.POLICY cron FORWARD jobs EVERY every")
     dialogue("XGROUP CREATE cron ops 0", "PENSTOCK.POLICY cron GROUP ops RATE 1 3600000")

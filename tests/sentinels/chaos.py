@@ -16,13 +16,12 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import redis
-from redis.backoff import NoBackoff
-from redis.retry import Retry
 from redis.sentinel import Sentinel
 
 from tests.sentinels.load import BOTH, GROUP, JOBS, Reader, Tally, Writer
 from tests.sentinels.watched_trio import PASSWORD, SERVERS, Trio
 from tests.support.deployments import MASTER, until
+from tests.support.no_retry import NO_RETRY
 from tests.support.reference_server import LOCALHOST
 
 LAG_S = 2
@@ -38,7 +37,7 @@ KILLED, STOPPED, ALONE, WITH_REPLICA = "killed", "stopped", "cut off alone", "cu
 FAULTS = (KILLED, STOPPED, ALONE, WITH_REPLICA)
 OPTIONS: dict[str, object] = {
     "password": PASSWORD, "socket_timeout": TIMEOUT_S, "socket_connect_timeout": TIMEOUT_S, "decode_responses": True,
-    "retry": Retry(NoBackoff(), 0),
+    "retry": NO_RETRY,
 }  # fmt: skip
 HEAD = """\
 | master | server | failovers | lost, of writes without WAIT | of writes on one replica | of writes on both | cut off with its replica | delivered twice | went back | seconds without a master |

@@ -14,7 +14,7 @@ SETUP = (
     "XGROUP CREATECONSUMER s g bob", "XGROUP CREATE n g $", "EXPIRE n 1000",
 )  # fmt: skip
 
-# What a request cannot be asked of an engine alone, or changes by being asked; and PFSELFTEST, whose 50 ms are half of
+# What a request cannot be asked of an engine alone, or changes by being asked; and PFSELFTEST: its 50 ms are half of
 # the time of a law that asks every command.
 APART = {
     "DEBUG", "SHUTDOWN", "CONFIG|REWRITE", "MONITOR", "DEBUG|SLEEP", "SYNC", "PSYNC", "REPLICAOF", "SLAVEOF",

@@ -10,11 +10,10 @@ from typing import Any
 import pytest
 import redis
 import redis.asyncio
-from redis.backoff import NoBackoff
-from redis.retry import Retry
 
 from penstock.testing import fake as fakeredis
 from penstock.testing.fake import FakeAsyncRedis, FakeRedis, FakeServer, FakeStrictRedis, TcpFakeServer, aioredis
+from tests.support.no_retry import NO_RETRY
 
 
 def pairs() -> list[Any]:
@@ -199,7 +198,7 @@ def test_a_tcp_server_serves_other_clients() -> None:
 
     assert not thread.is_alive()
     with pytest.raises(redis.ConnectionError):
-        redis.Redis(host=host, port=port, retry=Retry(NoBackoff(), 0)).ping()
+        redis.Redis(host=host, port=port, retry=NO_RETRY).ping()
 
 
 def test_clients_of_valkey_py_reach_a_server_that_passes_for_valkey() -> None:

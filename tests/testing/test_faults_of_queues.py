@@ -7,19 +7,18 @@ from typing import Any
 import pytest
 import redis
 import redis.asyncio
-from redis.backoff import NoBackoff
 from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import NoScriptError
-from redis.retry import Retry
 
 import penstock
+from tests.support.no_retry import NO_RETRY
 
 MONTH_MS = 31 * 86_400_000
 
 
 @pytest.fixture
 def client(server: penstock.Server) -> Any:
-    made: Any = server.client(retry=Retry(NoBackoff(), 0))
+    made: Any = server.client(retry=NO_RETRY)
     made.xgroup_create("jobs", "workers", "0", mkstream=True)
     for number in range(3):
         made.xadd("jobs", {"n": number}, id=f"{number + 1}-0")

@@ -60,7 +60,7 @@ class SubscribedClient(Client):
 
 
 class Publisher(Actor):
-    """Publishes numbered messages, and sets keys of whose names subscribers are told."""
+    """Publishes numbered messages, and sets keys: subscribers get the keys' names."""
 
     def __init__(self, world: "World", machine: Machine, number: int) -> None:
         super().__init__(world, machine, number)

@@ -11,7 +11,7 @@ from tests.world.world import World
 
 FOUND = {
     2: "a task that was run again gave way for ever, when it did not read what it had written before",
-    108: "a batch whose acknowledgement the server refused was delivered and written again by the next driver",
+    108: "a batch was delivered and written again by the next driver after the server had refused its acknowledgement",
     58: "an entry that was deleted hid that others were trimmed, when a query took it for the reason",
     282: "what was trimmed while a limited batch was counted was missing in silence",
     286: "entries that were added between a look at a stream and a read of its group counted as a stream set back",

@@ -11,8 +11,9 @@ from tests.server.durability.servers import INCREMENT, LARGE, MISCONF, Server
 from tests.support.memory_disk import OUT_OF_MEMORY, MemoryDisk
 
 
-def test_always_does_not_confirm_a_change_with_a_failed_write(server: Server) -> None:
-    server.disk.failures["write"] = [errno.EIO]
+@pytest.mark.parametrize("call", ["write", "sync"])
+def test_always_does_not_confirm_a_change_with_a_failed_call(server: Server, call: str) -> None:
+    server.disk.failures[call] = [errno.EIO]
     server.turn("SET a 1")
     assert server.turns == ["unknown"]
 
@@ -106,12 +107,6 @@ def test_a_file_system_that_reserves_nothing_is_told_once_and_refuses_what_comes
     assert server.turn("SET a 1") == b"OK"
     assert str(server.turn("SET b 1")).startswith("MISCONF")
     assert len([line for line in server.said if "cannot reserve room" in line]) == 1
-
-
-def test_always_does_not_confirm_a_change_with_a_failed_sync(server: Server) -> None:
-    server.disk.failures["sync"] = [errno.EIO]
-    server.turn("SET a 1")
-    assert server.turns == ["unknown"]
 
 
 def test_a_sync_that_failed_is_over_with_a_fresh_base_only(server: Server) -> None:
