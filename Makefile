@@ -243,6 +243,7 @@ $(COMPILED)/installed: $(VENV)/installed $(PACKAGE)
 	@PENSTOCK_COMPILE=all $(PIP) wheel --no-deps --wheel-dir $(COMPILED)/wheel .
 	@$(COMPILED)/bin/python -m pip --disable-pip-version-check --quiet install --constraint constraints.txt \
 		"$$(echo $(COMPILED)/wheel/*.whl)[lua]"
+	@$(COMPILED)/bin/python -P packaging/smoke.py --build compiled
 	@touch $@
 
 $(COMPILED)/tested: $(COMPILED)/installed $(VENV)/tested

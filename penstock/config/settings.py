@@ -27,7 +27,7 @@ _OBSOLETE: Final = frozenset({
 _OTHER_LINES: Final = frozenset({"include", "loadmodule", "rename-command", "user"})  # of a file, and no directives
 # Directives of valkey.conf (9.1) that may be ignored at this value, with a warning.
 _VALKEY_IGNORED: Final = {"rdb-version-check": "strict", "dual-channel-replication-enabled": "no"}
-_IGNORED_AT_START: Final = (_IGNORED_NAMES - {"daemonize"}) | _VALKEY_IGNORED.keys()
+_IGNORED_AT_START: Final = (_IGNORED_NAMES - {"daemonize"}).union(_VALKEY_IGNORED)
 SIMILAR: Final = 0.8  # of a name that is suggested: one or two letters differ
 
 # Read once, because a process may have many servers. A folder's value depends on the working directory.

@@ -4,15 +4,17 @@ What changes belongs to an engine, a session or another object: two servers in o
 """
 
 import ast
+import importlib
 import random
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from types import ModuleType
 from typing import Any
 
 import pytest
 
-from tests.support.source_trees import module_name, trees
+from tests.support.source_trees import FILES, module_name, trees
 from tests.support.table_engine import prepared, rows
 from tests.support.table_requests import TableRequests
 
@@ -144,6 +146,24 @@ def module_level_values() -> dict[tuple[str, str], int]:
         for name, value in vars(loaded).items()
         if not name.startswith("__") and not isinstance(value, type | ModuleType)
     }
+
+
+def test_no_module_level_value_is_a_set_that_could_be_changed() -> None:
+    """A constant is a frozenset; `frozenset | dict.keys()` is none, and stops a compiled module's import."""
+    for path in FILES:
+        if path.name != "__main__.py":
+            with suppress(ModuleNotFoundError):  # what an extra brings
+                importlib.import_module(module_name(path))
+
+    found = {
+        (module, name)
+        for module, loaded in list(sys.modules.items())
+        if module.startswith("penstock.")
+        for name, value in vars(loaded).items()
+        if type(value) is set
+    }
+    shared = ("penstock.engine.session", "NO_PLACES")  # of sessions that watch nothing: the others have a set
+    assert found - CACHES <= {shared, ("penstock.engine.clients", "NO_PLACES")}
 
 
 def test_requests_of_every_command_change_no_module_level_value_but_the_caches() -> None:
