@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 import pytest
 
-from penstock.engine.engine import Engine
 from penstock.engine.replication import failover
+from penstock.engine.server_state import ServerState
 from penstock.protocol.reply import bulks
 from tests.replication.test_replicas_in_time import Master
 from tests.support.fake_server import Client
@@ -227,19 +227,19 @@ def test_an_abort_while_the_target_is_asked_makes_a_master_again(asking: Failing
     ("answered", "state", "writer_gets"),
     [
         (failover.succeed, ("slave", "no-failover"), READONLY),
-        (lambda engine: failover.abort(engine, failover.REFUSED), STAYS, b"+OK\r\n"),
+        (lambda server: failover.abort(server, failover.REFUSED), STAYS, b"+OK\r\n"),
     ],
     ids=["taken-over", "refused"],
 )
 def test_a_client_that_was_held_back_gets_an_answer(
-    master: FailingOver, answered: Callable[[Engine], None], state: tuple[str, str], writer_gets: bytes
+    master: FailingOver, answered: Callable[[ServerState], None], state: tuple[str, str], writer_gets: bytes
 ) -> None:
     master.client.says(b"FAILOVER\r\n")
     writer = master.connect()
     writer.says(b"SET k 1\r\n")
     master.acknowledges(master.replica)
     assert writer.received() == b""
-    answered(master.engine)
+    answered(master.engine.server)
     master.turn.tick()
     master.loop.turn()
 
