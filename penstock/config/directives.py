@@ -213,7 +213,7 @@ USED: Final = (
     Directive("stream-node-max-entries", "100", Number(0, LONG), "Maximum entries of such a node; 0 for no limit."),
     Directive(
         "stream-compress-after",
-        "16384",
+        "1024",
         Number(0, LONG),
         "Entries at a stream's end that are kept as they are sent; older ones are compressed. 0: none is.",
     ),
