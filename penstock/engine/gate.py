@@ -62,8 +62,12 @@ def evict_due(server: ServerState, now_us: int) -> None:
 
 
 def _lacks_memory(server: ServerState) -> bool:
-    """Make room where memory is limited; whether there is none."""
-    if not server.memory.limit or server.conditions.loading or _leaves_memory_to_master(server):
+    """Make room where memory is limited; whether there is none.
+
+    Not while a script runs that takes long: its changes are one unit, and no key goes meanwhile (Redis 8.6.3).
+    """
+    conditions = server.conditions
+    if not server.memory.limit or conditions.loading or conditions.busy or _leaves_memory_to_master(server):
         return False
     return server.memory.fails_to_make_room()
 

@@ -2,6 +2,8 @@
 
 import pytest
 
+from penstock.clock import ManualClock
+from tests.support.clock import NOW_MS
 from tests.support.dialogue import NO_REPLY, Dialogue
 from tests.support.late_script import Late, script
 from tests.support.log import UnitLog
@@ -60,6 +62,22 @@ def test_a_script_that_has_written_goes_on_to_its_end_and_is_one_unit(late: Late
     assert late.caller.arrived() == [b"done"]
     assert len(log.units) == 1
     assert late.other("GET a") == b"2"
+
+
+def test_no_key_is_evicted_amid_the_changes_of_a_script(log: UnitLog) -> None:
+    clock, used = ManualClock(NOW_MS), [0]
+    late = Late(log, clock)
+    late.engine.memory.reading = lambda: (used[0], used[0])
+    late.caller("MSET a 1 b 2", "CONFIG SET maxmemory 1000000 maxmemory-policy allkeys-random")
+    log.clear()
+    script(late.caller, "redis.call('SET', 'c', '1') for i = 1, 1e7 do end redis.call('SET', 'd', '1')")
+    used[0] = 2_000_000
+    clock.advance(1000)
+
+    assert str(late.other("GET a")).startswith("BUSY")
+    assert log.units == []
+    late.finish()
+    assert log.units[0].count(b"SET\r\n") == 2
 
 
 def test_a_client_that_leaves_while_the_server_is_busy_is_forgotten_afterwards(late: Late) -> None:
