@@ -5,7 +5,10 @@ from pathlib import Path
 
 
 def replace(path: Path, content: bytes, permissions: int) -> None:
-    """Write the file anew: beside the old one, synced, then renamed. OSError if that fails; the old one stays then."""
+    """Write the file anew: beside the old one, synced, then renamed, and the directory synced.
+
+    OSError if that fails; the old one stays then, but where it is the last sync that fails: a power failure decides.
+    """
     import tempfile  # imported late: it brings much that a server's start can do without
 
     with tempfile.NamedTemporaryFile("wb", dir=path.parent, prefix=path.name + ".", delete=False) as temporary:
@@ -18,6 +21,14 @@ def replace(path: Path, content: bytes, permissions: int) -> None:
         except OSError:
             Path(temporary.name).unlink()
             raise
+    try:
+        folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
+    except PermissionError:
+        return  # it may be written to, and not read
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
 
 
 def permissions_of(path: Path, new: int) -> int:

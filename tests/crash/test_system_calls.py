@@ -3,6 +3,7 @@
 import re
 import shutil
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -75,6 +76,26 @@ def test_with_always_the_log_is_written_and_synced_before_the_reply(trace: Calla
     assert replies == [b"%d-1" % number for number in range(1, 11)]
     assert steps[:30] == ["written", "synced", "answered"] * 10
     assert "written" not in steps[30:]
+
+
+REPLACE = """\
+import sys
+from pathlib import Path
+from penstock.config import whole_file
+whole_file.replace(Path(sys.argv[1]), b"content", 0o644)
+"""
+
+
+def test_a_small_file_is_synced_before_it_replaces_another_and_its_directory_afterwards(tmp_path: Path) -> None:
+    folder, output = tmp_path / "data", tmp_path / "calls"
+    folder.mkdir()
+    words = ["strace", "-y", "-e", "trace=fsync,rename,renameat,renameat2", "-o", str(output)]
+    if shutil.which("strace") is None or subprocess.run([*words, "true"], capture_output=True).returncode:
+        pytest.skip("strace does not work here")
+    subprocess.run([*words, sys.executable, "-c", REPLACE, str(folder / "users.acl")], check=True)
+
+    calls = [line.partition("(")[0] for line in output.read_text().splitlines() if str(folder) in line]
+    assert calls in (["fsync", "rename", "fsync"], ["fsync", "renameat", "fsync"])
 
 
 def test_with_always_the_clients_of_one_turn_share_its_sync(trace: Callable[[int], Tracing]) -> None:
