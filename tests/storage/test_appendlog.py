@@ -1,5 +1,6 @@
 """The log's files: how they are found, written, synced, rewritten, on a disk that fails and forgets."""
 
+import copy
 import errno
 import os
 import random
@@ -365,6 +366,48 @@ def test_a_loss_of_power_at_any_moment_of_a_rewrite_leaves_a_loadable_log(
 
     assert disks
     assert {content(started(after)) for after in disks} == {b"before "}
+
+
+def test_a_base_that_no_manifest_names_is_not_left_on_a_full_disk(disk: MemoryDisk, log: AppendLog) -> None:
+    log.begin_rewrite()
+    write_base(log, b"base")
+    disk.failures["create"] = [errno.ENOSPC]
+    with pytest.raises(OSError, match="No space left"):
+        log.finish_rewrite(log.directory.temporary_base(1))
+
+    assert [name for name in disk.names(DIRECTORY) if "base" in name] == ["appendonly.aof.1.base.aof"]
+
+
+def killed(disk: MemoryDisk) -> MemoryDisk:
+    """What the next process would find if this one were killed now; it goes on."""
+    left = copy.deepcopy(disk)
+    left.on_reach = None
+    return left.restart()
+
+
+@pytest.mark.parametrize("point", ["base-renamed", "manifest-written", "manifest-synced", "manifest-renamed"])
+def test_no_base_takes_the_place_of_one_that_an_uncertain_manifest_names(
+    disk: MemoryDisk, log: AppendLog, point: str
+) -> None:
+    log.append(b"before ")
+    log.begin_rewrite()
+    log.append(b"meanwhile ")
+    log.write()
+    write_base(log, b"before ")
+    disk.failures["sync_directory"] = [0, errno.EIO]
+    with pytest.raises(OSError, match="Input/output error"):
+        log.finish_rewrite(log.directory.temporary_base(1))
+    disk.failures["rename"] = [errno.EIO]
+    with pytest.raises(OSError, match="Input/output error"):
+        log.begin_rewrite()
+    disks = []
+    disk.on_reach = lambda reached: disks.append(killed(disk)) if reached == point else None
+
+    log.begin_rewrite()
+    write_base(log, b"before meanwhile ")
+    log.finish_rewrite(log.directory.temporary_base(1))
+
+    assert [content(started(after)) for after in disks] == [b"before meanwhile "]
 
 
 # -- after a sync that failed -----------------------------------------------------------------------------------------

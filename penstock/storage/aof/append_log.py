@@ -91,6 +91,9 @@ class Swap:
         except OSError:
             if fresh is not None:
                 fresh.close()
+            if not directory.unsure:  # no manifest names the base, and the disk may be full
+                with suppress(OSError):
+                    directory.disk.remove(base_path)
             raise
         self.fresh = fresh
 

@@ -34,10 +34,11 @@ class LogDirectory:
     """One log's files. Nothing is created or changed before `open`. Only one server at a time can open a directory.
 
     `unsure`: a new manifest was renamed into place, but syncing the directory failed. After a power failure either that
-    manifest or `manifest` may be found.
+    manifest or `manifest` may be found. `_base_seq` is the highest number of a base that a saved manifest may name: no
+    other base may take its place, for the increments of that manifest do not fit to it.
     """
 
-    __slots__ = ("_lock", "disk", "manifest", "name", "path", "root", "snapshot", "unsure")
+    __slots__ = ("_base_seq", "_lock", "disk", "manifest", "name", "path", "root", "snapshot", "unsure")
 
     def __init__(self, disk: Disk, root: str, directory_name: str, file_name: str, snapshot: str = "") -> None:
         """snapshot: the name of an RDB file in `root` that a log may begin with."""
@@ -48,6 +49,7 @@ class LogDirectory:
         self.name = file_name
         self.manifest = Manifest()
         self.unsure = False
+        self._base_seq = 0
         self._lock: File | None = None
 
     # -- the start --------------------------------------------------------------------------------------------------
@@ -175,7 +177,7 @@ class LogDirectory:
 
         OSError if that cannot be read.
         """
-        seq = 1 if self.manifest.base is None else self.manifest.base.seq + 1
+        seq = max(self._base_seq, 0 if self.manifest.base is None else self.manifest.base.seq) + 1
         is_rdb = bool(written) and self.disk.read(written, 0, len(rdb_format.MAGIC)) == rdb_format.MAGIC
         return LogFile(f"{self.name}.{seq}.base.{'rdb' if is_rdb else 'aof'}", seq, BASE)
 
@@ -213,6 +215,8 @@ class LogDirectory:
         finally:
             file.close()
         disk.reach(MANIFEST_SYNCED)
+        if manifest.base is not None:
+            self._base_seq = max(self._base_seq, manifest.base.seq)
         disk.rename(temporary, f"{self.path}/{self._manifest_name()}")
         self.unsure = True
         disk.reach(MANIFEST_RENAMED)
