@@ -127,6 +127,7 @@ class Server:
             companion.start(turn)
         for number in SIGNALS:
             loop.add_signal_handler(number, self._signalled, number)
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # ignored by what started us, it would hide how children end
         signal.signal(signal.SIGHUP, signal.SIG_IGN)  # closing the terminal does not end the server, as in Redis
         pidfile = write_pidfile(settings.text("pidfile"))
         replicas = Replicas(turn, self._disk, server_log.notice)

@@ -80,7 +80,10 @@ class RewriteChild:
 
     def poll(self) -> str | None:
         """None while the child runs; then what went wrong, or "" for a base that is written and synced."""
-        pid, status = os.waitpid(self.pid, os.WNOHANG)
+        try:
+            pid, status = os.waitpid(self.pid, os.WNOHANG)
+        except ChildProcessError:
+            return self._end(None)
         if pid:
             return self._end(status)
         self._listen()
@@ -88,8 +91,10 @@ class RewriteChild:
 
     def kill(self) -> None:
         """Stop the child, and wait for its end."""
-        os.kill(self.pid, signal.SIGKILL)
-        _, status = os.waitpid(self.pid, 0)
+        status: int | None = None
+        with suppress(ProcessLookupError, ChildProcessError):
+            os.kill(self.pid, signal.SIGKILL)
+            _, status = os.waitpid(self.pid, 0)
         self._end(status)
 
     def _listen(self) -> None:
@@ -103,10 +108,13 @@ class RewriteChild:
             self.progress = unpacked(self._came[1:size])
             self._came = self._came[size:]
 
-    def _end(self, status: int) -> str:
+    def _end(self, status: int | None) -> str:
+        """status: as waitpid has it; None where something else in this process has taken note of the child's end."""
         self.pid = 0
         self._listen()
         os.close(self._pipe)
+        if status is None:
+            return "it is not known how its process ended (another part of this process waits for all children)"
         code = os.waitstatus_to_exitcode(status)
         if code == 0:
             return ""

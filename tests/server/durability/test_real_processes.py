@@ -3,13 +3,24 @@
 import os
 import re
 import signal
+import subprocess
 from pathlib import Path
 
 import pytest
+import redis
 
 from penstock.commands.server.info_sections import fields_of
 from penstock.server.files.rewrite_child import BASE_WRITTEN
 from tests.server.durability.servers import FlakyDisk, HaltingDisk, RealServer
+from tests.support.server_process import running_server
+
+
+def has_env_of_signals() -> bool:
+    """Whether the system has coreutils' env from 8.31 on."""
+    try:
+        return not subprocess.run(["env", "--ignore-signal=CHLD", "true"], capture_output=True).returncode
+    except OSError:
+        return False
 
 
 @pytest.mark.parametrize("policy", ["always", "everysec", "no"])
@@ -53,6 +64,28 @@ def test_a_server_recovers_from_a_failed_sync_by_itself(tmp_path: Path, fails: l
     again = RealServer(tmp_path)
     assert again.client("MGET a b c") == [b"1", b"2", b"3"]
     again.durability.close()
+
+
+def test_a_child_counts_as_failed_if_its_end_is_seen_elsewhere(tmp_path: Path) -> None:
+    server = RealServer(tmp_path, appendfsync="always")
+    server.turn("SET a 1", "BGREWRITEAOF")
+    os.waitpid(server.durability.aof_rewrite.process.pid, 0)
+    server.durability.cron()
+
+    assert server.engine.persistence.child == ""
+    assert "it is not known how its process ended" in server.said[-1]
+    server.turn("BGREWRITEAOF")
+    server.until_rewritten()
+    assert server.durability.close()
+
+
+@pytest.mark.skipif(not has_env_of_signals(), reason="no `env --ignore-signal`")
+def test_a_server_sees_the_end_of_its_children_although_its_parent_ignores_such_ends(tmp_path: Path) -> None:
+    with running_server(dir=tmp_path, wrapper=("env", "--ignore-signal=CHLD")) as server:
+        client = redis.Redis(port=server.port)
+        client.set("a", "1")
+        client.bgrewriteaof()
+        server.wait_until_said("Background AOF rewrite finished successfully")
 
 
 def test_a_child_that_is_killed_changes_nothing(tmp_path: Path) -> None:
