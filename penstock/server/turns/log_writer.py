@@ -41,6 +41,7 @@ LONGEST_SYNC_MS: Final = 1000  # of a sync, before turns wait for it
 LONGEST_WAIT_MS: Final = 2000  # of a turn for a sync in progress
 SYNC_EVERY_MS: Final = 900  # cron runs ten times a second: a sync begins before a unit is a second old
 RETRY_MS: Final = 1000
+MOST_KEPT: Final = 256 << 20  # bytes of a replica's log that wait in memory; then a new base is to have them
 
 Finish: TypeAlias = Callable[[bool], None]
 """Sends a turn's replies. It gets whether its units are kept: written, or in memory where the policy allows that."""
@@ -79,6 +80,7 @@ class AofWriter:
         self._tried_ms = 0
         self._sync_due = False  # no thread could sync: writers are refused until a sync has worked
         self._has_logged_room = False  # that the file system cannot reserve any
+        self.most_kept = MOST_KEPT
         self._annotated_s = 0  # the last second for which the log has an annotation
         self.state.report = self.report
         self.state.load_log = self._load_again
@@ -336,7 +338,10 @@ class AofWriter:
     def _try_again(self, log: AppendLog) -> None:
         """While writers are refused: try to write, and to sync if the sync failed; recover if that works."""
         self._tried_ms = self.passed_ms()
-        if not self.write(log) or log.needs_room:
+        if not self.write(log) and log.buffered > self.most_kept and self.engine.replication.master is not None:
+            # What a master sends is not refused. A held log forgets it whenever a base is begun.
+            log.hold()
+        if log.buffered or log.needs_room or log.writes_held:
             return
         if not self._sync_due or log.synced == log.written:
             self.recover()

@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from penstock.engine.replication import role
+from penstock.engine.replication.stream_applier import StreamApplier
 from penstock.storage.aof.append_log import LEAST_ROOM
 from tests.server.durability.servers import INCREMENT, LARGE, MISCONF, Server
 from tests.support.memory_disk import OUT_OF_MEMORY, MemoryDisk
@@ -51,6 +53,29 @@ def test_a_full_disk_that_is_emptied_ends_the_trouble(server: Server) -> None:
     assert server.turn("SET b 2") == b"OK"
     again = server.again(power=True)
     assert [again.client("GET a"), again.client("GET b")] == [LARGE, b"2"]
+
+
+def test_a_replica_on_a_full_disk_keeps_a_part_of_its_masters_stream_only(everysec: Server) -> None:
+    log = everysec.durability.log
+    assert log is not None
+    everysec.durability.most_kept = 5000
+    everysec.disk.room, everysec.disk.reserves = 0, False
+    role.follow(everysec.engine.server, "127.0.0.1", 7001)
+    applier = StreamApplier(everysec.engine, 0, everysec.said.append)
+    kept = []
+    for number in range(300):
+        applier.apply([[b"SET", b"k", b"%10000d" % number]])
+        everysec.turn()
+        everysec.later(1000)
+        everysec.rewriting.write()
+        everysec.threads.run()
+        kept.append(log.buffered)
+    assert 5000 < max(kept) < 1_000_000  # a change a second, and a base is begun once a minute at least
+
+    everysec.disk.room = None
+    everysec.later(60_000)
+    everysec.finish_rewriting()
+    assert everysec.again(power=True).client("GET k") == b"%10000d" % 299
 
 
 def test_a_full_disk_is_known_before_a_change_is_made(server: Server) -> None:
