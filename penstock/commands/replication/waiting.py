@@ -10,7 +10,7 @@ from penstock.engine import arguments
 from penstock.engine.context import BLOCKED, Context
 from penstock.engine.table.command_table import command
 from penstock.engine.waiting.blocked_request import BlockedRequest
-from penstock.engine.waiting.sync_waiting import NO_LOG, Wanted
+from penstock.engine.waiting.sync_waiting import NO_LOG, WITHOUT_LOG, Wanted
 from penstock.errors import ReplyError
 
 POSITIVE: Final = b"ERR value is out of range, must be positive"
@@ -67,7 +67,7 @@ def waitaof(ctx: Context, args: list[bytes]) -> bytes:
     deadline_ms = timeouts.deadline(args[3], ctx.now_ms)
     logged = ctx.persistence.log is not None and ctx.settings.yes("appendonly")
     if local and not logged:
-        raise ReplyError(b"ERR WAITAOF cannot be used when numlocal is set but appendonly is disabled.")
+        raise ReplyError(WITHOUT_LOG)
     unit = ctx.persistence.appended_units() if logged else NO_LOG
     wanted = Wanted(unit, ctx.replication.last_write_offset, local == 1, replicas, counts_syncs=True)
     return _answer(ctx, wanted, deadline_ms)

@@ -12,6 +12,9 @@ class AllCopies(Copies):
         self._persistence = persistence
         self._replication = replication
 
+    def has_log(self) -> bool:
+        return self._persistence.log is not None
+
     def synced_units(self) -> int:
         return self._persistence.synced_units()
 

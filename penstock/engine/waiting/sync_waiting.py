@@ -5,10 +5,15 @@ from typing import Final
 from penstock.protocol import reply
 
 NO_LOG: Final = -1  # in place of a unit
+WITHOUT_LOG: Final = b"ERR WAITAOF cannot be used when numlocal is set but appendonly is disabled."
 
 
 class Copies:
     """How far writes are: what is asked of the log and of the replicas when a request is looked at."""
+
+    def has_log(self) -> bool:
+        """Whether there is a log."""
+        raise NotImplementedError
 
     def synced_units(self) -> int:
         """Units of the log that are safe."""
@@ -40,7 +45,9 @@ class Wanted:
         self.counts_syncs = counts_syncs
 
     def look(self, copies: Copies) -> tuple[bool, bytes]:
-        """Whether it has what it waits for, and the reply that is true now."""
+        """Whether it has what it waits for, or cannot get it any more, and the reply that is true now."""
+        if self.local and not copies.has_log():
+            return True, reply.error(WITHOUT_LOG)
         is_safe = self.unit != NO_LOG and self.unit <= copies.synced_units()
         if not self.counts_syncs:
             count = copies.acked(self.offset)

@@ -351,8 +351,8 @@ class AofWriter:
     def _sync_if_due(self, log: AppendLog) -> None:
         if self._sync_due:
             return  # tried again once a second
-        if self.settings.text("appendfsync") != "everysec" or self.syncing.sync is not None:
-            return
+        if self.settings.text("appendfsync") == "no" or self.syncing.sync is not None:
+            return  # with always, there is something to sync where it was another policy before
         if self.settings.yes("no-appendfsync-on-rewrite") and self.aof_rewrite.process.pid:
             return
         elapsed_ms = self.passed_ms() - self.syncing.began_ms
@@ -449,6 +449,7 @@ class AofWriter:
         log.close()
         self.log = self.state.log = None
         self.engine.effects.use(None)
+        self.engine.waiting.settle_syncs()
         self.engine.conditions.trouble = None
         self.state.writes_ok = True
         self._sync_due = False

@@ -6,6 +6,7 @@ import pytest
 
 from penstock.errors import UsageError
 from tests.server.durability.servers import DIRECTORY, Server
+from tests.support.dialogue import Dialogue
 
 
 def test_always_syncs_once_for_all_requests_of_a_turn(server: Server) -> None:
@@ -90,6 +91,29 @@ def test_the_policy_changes_at_run_time(everysec: Server) -> None:
     everysec.turn("CONFIG SET appendfsync always")
     everysec.turn("SET a 1")
     assert everysec.disk.points[-1] == "synced"
+
+
+def test_what_was_written_under_another_policy_is_synced_under_always_too(everysec: Server) -> None:
+    everysec.turn("SET a 1")
+    everysec.turn("CONFIG SET appendfsync always")
+    everysec.later(1000)
+    everysec.threads.run()
+    everysec.later(100)
+    assert everysec.again(power=True).client("GET a") == b"1"
+
+
+def test_a_request_that_waits_for_a_sync_is_answered_when_there_is_no_log_any_more(everysec: Server) -> None:
+    log = everysec.durability.log
+    assert log is not None
+    everysec.turn("SET a 1")
+    log.hold()  # as after a sync that failed
+    everysec.turn("WAITAOF 1 0 0")
+    other = Dialogue(everysec.engine)
+    other("CONFIG SET appendonly no")
+
+    assert [str(answer) for answer in everysec.client.arrived()] == [
+        "ERR WAITAOF cannot be used when numlocal is set but appendonly is disabled."
+    ]
 
 
 @pytest.mark.parametrize("seed", range(40))
