@@ -148,6 +148,17 @@ def test_wait_ends_with_what_there_is_when_its_time_is_up(master: Master) -> Non
     assert master.client.received() == b":1\r\n"
 
 
+def test_a_request_that_waits_for_the_disk_alone_does_not_keep_replicas_from_being_asked(master: Master) -> None:
+    master.keeps_a_log()
+    replica = master.follow()
+    master.client.says(b"SET k v\r\n")
+    replica.received()
+    master.client.sends(b"WAIT 1 0\r\n")
+    master.connect().says(b"WAITAOF 1 0 0\r\n")
+
+    assert b"GETACK" in replica.received()
+
+
 class Copying(SnapshotChild):
     """A child that has been forked, and writes nothing."""
 

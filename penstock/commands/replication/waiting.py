@@ -81,5 +81,6 @@ def _answer(ctx: Context, wanted: Wanted, deadline_ms: int) -> bytes:
     assert ctx.row is not None, "a request that runs has a row"
     blocked = BlockedRequest(ctx.session, ctx.row, ctx.args, ctx.db_index, [], deadline_ms, answer)
     ctx.waiting.for_syncs(blocked, wanted)
-    ctx.replication.wants_acks = wanted.replicas > 0
+    if wanted.replicas > 0:
+        ctx.replication.wants_acks = True
     return BLOCKED
