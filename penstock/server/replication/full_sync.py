@@ -19,6 +19,7 @@ from penstock.storage.aof.disk import Disk
 
 PIECE_BYTES: Final = 64 * 1024
 MOST_UNSENT: Final = 1024 * 1024  # bytes that a replica has not taken yet; above, it is waited for
+SECOND_MS: Final = 1000
 LOOK_EVERY_S: Final = 0.02  # at a child, and at replicas that are waited for
 
 
@@ -141,9 +142,9 @@ class FullSync:
             if problem:
                 return problem
             size = self._disk.size(path)
-            await _send(receivers, b"$%d\r\n" % size)
+            await self._send(receivers, b"$%d\r\n" % size)
             for at in range(0, size, PIECE_BYTES):
-                await _send(receivers, self._disk.read(path, at, PIECE_BYTES))
+                await self._send(receivers, self._disk.read(path, at, PIECE_BYTES))
         finally:
             with suppress(OSError):
                 self._disk.remove(path)
@@ -159,17 +160,39 @@ class FullSync:
         transport, _ = await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), pipe)
         mark = new_id(self._engine.server.chance).encode()
         try:
-            await _send(receivers, b"$EOF:%b\r\n" % mark)
+            await self._send(receivers, b"$EOF:%b\r\n" % mark)
             while piece := await reader.read(PIECE_BYTES):
-                await _send(receivers, piece)
+                await self._send(receivers, piece)
                 if all(link.closed for link, _ in receivers):
                     return "no replica is left"
         finally:
             transport.close()
         problem = await _end_of(child)
         if not problem:
-            await _send(receivers, mark)
+            await self._send(receivers, mark)
         return problem
+
+    # -- to replicas ------------------------------------------------------------------------------------------------
+
+    async def _send(self, receivers: list[Receiver], piece: bytes) -> None:
+        """Send a piece to the replicas that are still there, once they have taken most of what came before."""
+        for link, found in receivers:
+            await self._until_taken(link)
+            if not link.closed:
+                found.state = states.RECEIVES
+                link.send_now(piece)
+
+    async def _until_taken(self, link: Link) -> None:
+        """Wait for a replica, which is closed where it takes nothing for repl-timeout: the others wait for it, too."""
+        engine = self._engine
+        unsent, since_ms = link.unsent(), engine.replication.now_ms()
+        while not link.closed and link.unsent() > MOST_UNSENT:
+            if link.unsent() < unsent:
+                unsent, since_ms = link.unsent(), engine.replication.now_ms()
+            elif engine.replication.now_ms() - since_ms > engine.settings.number("repl-timeout") * SECOND_MS:
+                self._report("A replica takes nothing of its snapshot: its link is closed.")
+                link.abort()
+            await asyncio.sleep(LOOK_EVERY_S)
 
 
 async def _end_of(child: SnapshotChild) -> str:
@@ -177,13 +200,3 @@ async def _end_of(child: SnapshotChild) -> str:
     while (problem := child.poll()) is None:
         await asyncio.sleep(LOOK_EVERY_S)
     return problem
-
-
-async def _send(receivers: list[Receiver], piece: bytes) -> None:
-    """Send a piece to the replicas that are still there, once they have taken most of what came before."""
-    for link, found in receivers:
-        while not link.closed and link.unsent() > MOST_UNSENT:
-            await asyncio.sleep(LOOK_EVERY_S)
-        if not link.closed:
-            found.state = states.RECEIVES
-            link.send_now(piece)
