@@ -14,6 +14,9 @@ from penstock.protocol import line_words, native_words, private_lines
 
 BLOCK_BYTES: Final = 64 * 1024
 LONGEST_HEADER: Final = 32  # bytes of `*<n>` or `$<n>`
+LEAST_WORD: Final = 6  # bytes of an empty word with its header
+A_REQUEST: Final = "a request (`*` and the number of its words)"
+A_WORD: Final = "a word (`$` and its length)"
 ANNOTATION: Final = b"#"
 _BEFORE_ANNOTATION: Final = b"\r\n" + ANNOTATION  # perhaps within a word
 STAMP: Final = b"#TS:"  # the annotation that servers write: unix seconds
@@ -139,12 +142,12 @@ def next_request(block: bytes, at: int) -> tuple[Request, int]:
     """
     if block.startswith(ANNOTATION, at):
         return _comment(block, at)
-    count, place = header(block, at, b"*", "a request (`*` and the number of its words)")
+    count, place = header(block, at, b"*", A_REQUEST)
     if count < 1:
         raise Damage(at, "a request of one word at least")
     words: list[bytes] = []
     for _ in range(count):
-        length, start = header(block, place, b"$", "a word (`$` and its length)")
+        length, start = header(block, place, b"$", A_WORD)
         end = start + length
         ending = block[end : end + 2]
         if ending != b"\r\n":
@@ -154,6 +157,27 @@ def next_request(block: bytes, at: int) -> tuple[Request, int]:
         words.append(block[start:end])
         place = end + 2
     return words, place
+
+
+def lacking(text: bytes) -> int:
+    """How many bytes at least are still to come of the request that some bytes begin; 1 where that is not known.
+
+    A reader that waits for so many before it looks again copies and parses a large request few times. O(words).
+
+    >>> lacking(b"*2\\r\\n$3\\r\\nGET\\r\\n$100\\r\\n12345")
+    97
+    """
+    left = 0
+    try:
+        count, place = header(text, 0, b"*", A_REQUEST)
+        for left in range(count, 0, -1):
+            length, start = header(text, place, b"$", A_WORD)
+            place = start + length + 2
+            if place > len(text):
+                return place - len(text) + (left - 1) * LEAST_WORD
+    except (Unfinished, Damage):
+        pass  # what is damaged is said where it is read
+    return max(1, left * LEAST_WORD - LONGEST_HEADER)
 
 
 def _comment(block: bytes, at: int) -> tuple[Request, int]:

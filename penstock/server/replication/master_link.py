@@ -16,7 +16,7 @@ from penstock.engine.replication.stream_applier import NotReplicated, StreamAppl
 from penstock.engine.session import Endpoints, Session
 from penstock.errors import UsageError
 from penstock.protocol import reply
-from penstock.protocol.log_reader import whole_requests
+from penstock.protocol.log_reader import lacking, whole_requests
 from penstock.protocol.snapshot_frame import SnapshotFrame
 from penstock.server.connections.connection import endpoints_of
 from penstock.server.tls import tls_context
@@ -370,9 +370,8 @@ class MasterLink:
         engine, replication = self._engine, self._replication
         held = b""
         while True:
-            piece = await link.read()
+            held = await link.more(held)
             session.last_ms = engine.clock.now_us() // 1000
-            held = held + piece if held else piece
             while True:
                 block = whole_requests(held[:PIECE_BYTES] if len(held) > PIECE_BYTES else held)
                 if not block.taken:
@@ -443,6 +442,15 @@ class Wire:
             raise EOFError
         self.master.heard_ms = self._now_ms()
         return piece
+
+    async def more(self, held: bytes) -> bytes:
+        """What has come of a request that is not whole, with as much more as it lacks at least, as far as known."""
+        pieces = [held] if held else []
+        left = lacking(held)
+        while left > 0:
+            pieces.append(await self.read())
+            left -= len(pieces[-1])
+        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
     async def snapshot(self) -> AsyncIterator[bytes]:
         """The pieces of the snapshot, in either frame. LinkLost where none comes."""
