@@ -86,7 +86,7 @@ def rdb_based_engine(engine: Engine, now_ms: int) -> Engine:
     """An engine that has loaded what a rewrite of another's log writes as an RDB file."""
     snapshot = rdb_saving.base_of(engine.keyspace, engine.settings, now_ms)
     assert snapshot is not None, "the newest Redis reads all of it"
-    return _with_file(snapshot, ManualClock(now_ms))
+    return _with_file(snapshot, ManualClock(now_ms), keeps_expired=True)
 
 
 def saved_engine(engine: Engine, now_ms: int, clock: Clock | None = None, settings: Settings | None = None) -> Engine:
@@ -95,14 +95,22 @@ def saved_engine(engine: Engine, now_ms: int, clock: Clock | None = None, settin
     return _with_file(snapshot, clock or ManualClock(now_ms), settings)
 
 
-def _with_file(snapshot: RdbWriter, clock: Clock, settings: Settings | None = None) -> Engine:
+def copied_engine(engine: Engine, now_ms: int) -> Engine:
+    """An engine that has loaded another's snapshot as a replica of it does."""
+    snapshot = rdb_saving.snapshot_of(engine.keyspace, engine.settings, now_ms)
+    return _with_file(snapshot, ManualClock(now_ms), keeps_expired=True)
+
+
+def _with_file(
+    snapshot: RdbWriter, clock: Clock, settings: Settings | None = None, keeps_expired: bool = False
+) -> Engine:
     """An engine that has loaded an RDB file."""
     disk = MemoryDisk()
     file = disk.create("/base.rdb")
     write_all(file, b"".join(snapshot.chunks()))
     again = make_engine(clock, settings=settings)
     told: list[str] = []
-    for _ in RdbLoading(again.server, disk, "/base.rdb", told.append).run():
+    for _ in RdbLoading(again.server, disk, "/base.rdb", told.append, keeps_expired).run():
         pass
     assert not told, told
     return again

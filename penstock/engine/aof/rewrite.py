@@ -36,7 +36,10 @@ def base_lines(
     written_in: AofCompat | None = None,
     progress: Progress | None = None,
 ) -> Iterator[bytes]:
-    """The base as chunks of whole requests, in words that the settings allow. A key past its time is left out.
+    """The base as chunks of whole requests, in words that the settings allow.
+
+    A key past its time is in it as long as it is in memory: of a replica's the master has not said the end yet, and may
+    still give it another time; and a clock may be set back.
 
     `progress` counts what is done meanwhile.
     """
@@ -57,8 +60,6 @@ def _lines(
         for key, value in db.values.items():
             progress.keys += 1
             when_ms = db.expires.get(key)
-            if when_ms is not None and when_ms < now_ms:
-                continue
             yield from value_lines(key, value, settings, written_in, progress)
             if isinstance(value, Stream):
                 yield from policy_lines.base_lines(key, value, now_ms)

@@ -75,7 +75,7 @@ def _writing(
         aux.append((beyond_rdb.AUX_FIELD, requests))
     writer = rdb_values.writer_of_files(settings, version)
     writer.field_times = field_times
-    return RdbWriter(keyspace, writer, now_ms, aux, settings.yes("rdbchecksum"))
+    return RdbWriter(keyspace, writer, aux, settings.yes("rdbchecksum"))
 
 
 def note_of(header: bytes, settings: Settings) -> str:

@@ -17,17 +17,14 @@ def version_for(keyspace: Keyspace, wanted: int, field_times: bool = True) -> in
 
 
 class RdbWriter:
-    """One writing. `keys` were written so far; those past their time are left out."""
+    """One writing. `keys` were written so far; those past their time, too: the reader leaves them out if it may."""
 
-    __slots__ = ("_aux", "_keyspace", "_now_ms", "_sums", "_values", "keys")
+    __slots__ = ("_aux", "_keyspace", "_sums", "_values", "keys")
 
-    def __init__(
-        self, keyspace: Keyspace, values: ValueWriter, now_ms: int, aux: list[tuple[bytes, bytes]], sums: bool
-    ) -> None:
+    def __init__(self, keyspace: Keyspace, values: ValueWriter, aux: list[tuple[bytes, bytes]], sums: bool) -> None:
         """aux: names and values for the file's head; sums: with a checksum."""
         self._keyspace = keyspace
         self._values = values
-        self._now_ms = now_ms
         self._aux = aux
         self._sums = sums
         self.keys = 0
@@ -63,8 +60,6 @@ class RdbWriter:
                 self.keys += 1
                 when_ms = db.expires.get(key)
                 if when_ms is not None:
-                    if when_ms < self._now_ms:
-                        continue
                     yield bytes((rdb_format.EXPIRE_MS,)) + when_ms.to_bytes(8, "little")
                 kind = writer.kind(value)
                 yield bytes((kind,)) + string(key)
