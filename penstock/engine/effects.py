@@ -123,6 +123,12 @@ class Effects:
             lines = [pack((b"SELECT", b"%d" % db_index)), *lines]
         self.log.append(b"".join(lines))
 
+    def cut_unit(self) -> None:
+        """Hand over what was collected of a transaction: what follows in it goes elsewhere."""
+        is_one_unit = self.is_one_unit
+        self.end_unit()
+        self.is_one_unit = is_one_unit
+
     def start_of_file(self) -> None:
         """A new incremental file begins: its first line is preceded by SELECT."""
         self._database = NO_DATABASE

@@ -132,7 +132,7 @@ class Server:
         pidfile = write_pidfile(settings.text("pidfile"))
         replicas = Replicas(turn, self._disk, server_log.notice)
         turn.replicas = replicas
-        link = MasterLink(self._engine, self._disk, server_log.notice, turn.applied, log_writer.begin_anew)
+        link = MasterLink(self._engine, self._disk, server_log.notice, turn.applied)
         replicas.link = link
         if launcher is not None:
             await launcher.open(turn)

@@ -43,6 +43,9 @@ class CopiesInMemory(NoDisk):
         copy = self._copies[path] = CopyInMemory()
         return copy
 
+    def lock(self, path: str) -> CopyInMemory:
+        return self.create(path)
+
     def read(self, path: str, offset: int, size: int) -> bytes:
         return bytes(self._of(path).content[offset : offset + size])
 

@@ -119,7 +119,7 @@ class Server:
                 pass
             engine.conditions.loading = False
             self._thread = LoopThread(loop)
-            self._replication = Replication(self._turn, log_writer, disk, self._thread)
+            self._replication = Replication(self._turn, disk, self._thread)
             master = self._settings.words("replicaof")
             if master:
                 role.follow(engine.server, master[0], int(master[1]))

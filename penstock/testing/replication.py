@@ -4,7 +4,6 @@ from typing import Final
 
 from penstock.server.replication.master_link import MasterLink
 from penstock.server.replication.replicas import Replicas
-from penstock.server.turns.log_writer import AofWriter
 from penstock.server.turns.turn import Turn
 from penstock.storage.aof.disk import Disk
 from penstock.testing.copies import CopiesInMemory
@@ -20,7 +19,7 @@ class Replication:
     The thread is started by the first REPLICAOF, PSYNC or SYNC.
     """
 
-    def __init__(self, turn: Turn, log_writer: AofWriter, disk: Disk, thread: LoopThread) -> None:
+    def __init__(self, turn: Turn, disk: Disk, thread: LoopThread) -> None:
         report = turn.server_log.notice
         self._thread = thread
         self._turn = turn
@@ -29,7 +28,6 @@ class Replication:
             CopiesInMemory() if isinstance(disk, NoDisk) else disk,
             report,
             turn.applied,
-            log_writer.begin_anew,
         )
         self._replicas = Replicas(turn, disk, report)
         self._replicas.link = self._link

@@ -110,8 +110,7 @@ def import_from(address: Address, directory: Path, follows: bool) -> int:
     clock = SystemClock()
     engine = new_engine(settings, clock, random.Random(os.urandom(32)))
     if note.is_whole:
-        engine.replication.adopt(note.replication_id, note.offset)
-        engine.replication.stream_db = note.db_index
+        engine.replication.adopt(note.replication_id, note.offset, note.db_index)
     try:
         import_note.write(directory, import_note.BEGUN)
     except OSError as failure:

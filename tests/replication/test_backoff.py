@@ -72,7 +72,7 @@ class Damaging(MasterLink):
 
 def test_a_damaged_stream_is_asked_for_less_and_less_often() -> None:
     engine, told = make_engine(), list[str]()
-    link = Damaging(engine, NoDisk(), told.append, lambda: None, lambda: None)
+    link = Damaging(engine, NoDisk(), told.append, lambda: None)
     link.made_s = []
 
     async def follow() -> None:

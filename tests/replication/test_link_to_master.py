@@ -2,12 +2,14 @@
 
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from tests.support import deployments
 from tests.support.clock import NOW_MS
 from tests.support.fake_master import ID, FakeMaster, Link, packed, snapshot
+from tests.support.fake_replica import FakeReplica
 from tests.support.server_process import ServerProcess, running_server
 from tests.support.wire import Array, Bulk, Connection, Simple
 
@@ -59,6 +61,54 @@ def test_a_transaction_that_a_cut_link_tears_is_run_once_and_whole(replica: Conn
         until(replica, "end", b"1")
         assert replica.ask("GET", "a") == Bulk(b"3")
     assert asked[-1] == ["PSYNC", ID, str(101 + len(before))]
+
+
+def test_a_server_that_leads_amid_a_transaction_lets_no_replica_go_on(
+    server: ServerProcess, replica: Connection
+) -> None:
+    sent = packed("SELECT 0", "SET a 1", "MULTI", "INCR a")
+
+    def serve(link: Link) -> None:
+        link.until_psync([])
+        copy = snapshot()
+        link.send(b"+FULLRESYNC %b 100\r\n$%d\r\n%b" % (ID.encode(), len(copy), copy))
+        link.send(sent)
+        link.until_ack(100 + len(sent))
+
+    with FakeMaster(serve) as master:
+        follow(replica, master)
+    replica.ask("REPLICAOF", "NO", "ONE")
+
+    with FakeReplica(server.port) as other:
+        assert other.psync(ID, 101 + len(sent)) == "FULLRESYNC"
+
+
+def test_a_replica_of_a_replica_is_in_the_database_that_the_stream_is_in(
+    server: ServerProcess, replica: Connection
+) -> None:
+    has_copy = threading.Event()
+    change = packed("SET where here")
+
+    def serve(link: Link) -> None:
+        link.until_psync([])
+        copy = snapshot("SET k v", aux=[(b"repl-stream-db", b"3")])
+        link.send(b"+FULLRESYNC %b 100\r\n$%d\r\n%b" % (ID.encode(), len(copy), copy))
+        assert has_copy.wait(PATIENCE_S)
+        link.send(change)
+        link.until_ack(100 + len(change))
+
+    with running_server("--appendonly", "no") as last, Connection("127.0.0.1", last.port, PATIENCE_S) as end:
+        with FakeMaster(serve) as master:
+            follow(replica, master)
+            until(replica, "k", b"v")
+            replica.ask("CONFIG", "SET", "repl-diskless-sync-delay", "0")
+            end.ask("REPLICAOF", "127.0.0.1", str(server.port))
+            until(end, "k", b"v")
+            has_copy.set()
+        replica.ask("SELECT", "3")
+        end.ask("SELECT", "3")
+        until(replica, "where", b"here")
+        until(end, "where", b"here")
 
 
 def test_after_an_answer_that_makes_no_sense_the_link_is_made_again(replica: Connection) -> None:
@@ -245,3 +295,63 @@ def test_a_key_past_its_time_here_is_kept_until_the_master_deletes_it(replica: C
         follow(replica, master)
         until(replica, "k", b"v")
         assert replica.ask("HGET", "h", "f") == Bulk(b"v")
+
+
+# -- what is kept of a copy -------------------------------------------------------------------------------------------
+
+
+def test_a_copy_is_saved_where_there_are_save_points_and_no_log(tmp_path: Path) -> None:
+    flags = ("--appendonly", "no", "--save", "3600 1")
+
+    def serve(link: Link) -> None:
+        link.until_psync([])
+        copy = snapshot("SET k v")
+        link.send(b"+FULLRESYNC %b 100\r\n$%d\r\n%b" % (ID.encode(), len(copy), copy))
+        link.until_ack(100)
+
+    with running_server(*flags, dir=tmp_path) as server:
+        with FakeMaster(serve) as master, Connection("127.0.0.1", server.port, PATIENCE_S) as client:
+            follow(client, master)
+        server.wait_until_said("Background saving terminated with success")
+        server.kill()
+    with running_server(*flags, dir=tmp_path) as again, Connection("127.0.0.1", again.port, PATIENCE_S) as client:
+        assert client.ask("GET", "k") == Bulk(b"v")
+
+
+def test_a_server_that_leads_with_a_part_of_a_copy_has_that_after_a_restart(tmp_path: Path) -> None:
+    def serve(link: Link) -> None:
+        link.until_psync([])
+        copy = snapshot("SET part 1")[:-12]
+        link.send(b"+FULLRESYNC %b 7\r\n$%d\r\n%b" % (ID.encode(), len(copy), copy))
+
+    with running_server(dir=tmp_path) as server, Connection("127.0.0.1", server.port, PATIENCE_S) as client:
+        client.ask("SET", "old", "1")
+        with FakeMaster(serve) as master:
+            follow(client, master)
+        server.wait_until_said("the master's snapshot")
+        client.ask("REPLICAOF", "NO", "ONE")
+        client.ask("SET", "new", "1")
+        server.wait_until_said("Background AOF rewrite finished successfully")
+        kept = client.ask("MGET", "old", "part", "new")
+        server.kill()
+    with running_server(dir=tmp_path) as again, Connection("127.0.0.1", again.port, PATIENCE_S) as client:
+        assert client.ask("MGET", "old", "part", "new") == kept
+
+
+def test_what_a_killed_server_had_received_of_a_copy_is_removed_at_the_next_start(tmp_path: Path) -> None:
+    def serve(link: Link) -> None:
+        link.until_psync([])
+        link.send(b"+FULLRESYNC %b 7\r\n$1000000\r\nREDIS0011" % ID.encode())
+        link.until_closed()
+
+    flags = ("--appendonly", "no")
+    with (
+        running_server(*flags, dir=tmp_path) as server,
+        Connection("127.0.0.1", server.port, PATIENCE_S) as client,
+        FakeMaster(serve) as master,
+    ):
+        follow(client, master)
+        deployments.until(lambda: list(tmp_path.glob("temp-master-*")), "no copy comes")
+        server.kill()
+    with running_server(*flags, dir=tmp_path):
+        assert list(tmp_path.glob("temp-*")) == []

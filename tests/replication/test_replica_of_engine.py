@@ -1,15 +1,27 @@
 """A server that follows a master, as its clients see it; without a network."""
 
+from collections.abc import Callable
+
 import pytest
 
 from penstock.clock import ManualClock
+from penstock.engine.aof.rewrite import base_lines
+from penstock.engine.context import Context
 from penstock.engine.engine import Engine
 from penstock.engine.replication import master as links
 from penstock.engine.replication import role
 from penstock.engine.replication.stream_applier import StreamApplier
 from tests.support.clock import NOW_MS
 from tests.support.dialogue import Dialogue
-from tests.support.engines import make_engine, settings_with
+from tests.support.engines import (
+    copied_engine,
+    engine_with_handler,
+    loaded_engine,
+    make_engine,
+    rdb_based_engine,
+    settings_with,
+)
+from tests.support.keyspace_picture import keyspace
 from tests.support.log import UnitLog
 
 
@@ -121,7 +133,7 @@ def test_a_client_that_waits_for_data_is_told_that_the_role_has_changed() -> Non
 
 def test_a_replica_becomes_a_master_of_a_new_history(replica: Replica) -> None:
     replication = replica.engine.replication
-    replication.adopt("a" * 40, 100)
+    replication.adopt("a" * 40, 100, 0)
     replication.pass_on(b"12345")
 
     assert replica.ask("REPLICAOF NO ONE") == b"OK"
@@ -129,6 +141,60 @@ def test_a_replica_becomes_a_master_of_a_new_history(replica: Replica) -> None:
     assert replication.id != "a" * 40
     assert replica.ask("SET k 1") == b"OK"
     assert replica.ask("ROLE")[0] == b"master"
+
+
+def test_where_a_copy_comes_its_database_is_known_from_the_first_moment_on(replica: Replica) -> None:
+    replication = replica.engine.replication
+    replication.stream_db, replication.is_amid = 5, True  # of a stream before
+    replication.adopt("a" * 40, 100, 3)
+
+    assert (replication.stream_db, replication.is_amid) == (3, False)
+
+
+WAYS = {
+    "requests": lambda engine, now_ms: loaded_engine(base_lines(engine.keyspace, engine.settings, now_ms), now_ms),
+    "RDB file": rdb_based_engine,
+    "copy": copied_engine,
+}
+
+
+@pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
+def test_what_has_expired_here_is_kept_until_the_master_says_its_end(
+    replica: Replica, way: Callable[[Engine, int], Engine]
+) -> None:
+    replica.sent(f"SET k 1 PXAT {NOW_MS + 10}")
+    replica.clock.advance(20)
+    again = way(replica.engine, NOW_MS + 20)
+
+    assert keyspace(again) == keyspace(replica.engine)
+
+
+def test_what_a_transaction_has_written_before_it_names_a_master_reaches_the_replicas() -> None:
+    server = Replica()
+    stream = server.engine.replication.open_stream()
+    server.engine.effects.replicate(stream)
+    server.ask("MULTI", "SET a 1", "REPLICAOF 127.0.0.1 7001", "EXEC")
+
+    assert b"SET" in b"".join(stream.unsent)
+    assert server.units.text.count(b"SET\r\n") == 1
+
+
+def broken(ctx: Context, args: list[bytes]) -> bytes:
+    ctx.log(b"INCR", args[1])
+    raise MemoryError
+
+
+def test_after_an_unexpected_error_the_log_has_what_was_changed_and_what_follows_is_no_part_of_it() -> None:
+    log = UnitLog()
+    engine = engine_with_handler("INCR", broken, log)
+    role.follow(engine.server, "127.0.0.1", 7001)
+    applier = StreamApplier(engine, 0, lambda line: None)
+    with pytest.raises(MemoryError):
+        applier.apply([[b"MULTI"], [b"SET", b"k", b"1"], [b"INCR", b"n"], [b"EXEC"]])
+    StreamApplier(engine, 0, lambda line: None).apply([[b"SET", b"l", b"2"]])
+
+    assert len(log.units) == 2
+    assert b"EXEC" not in log.units[1]
 
 
 def test_role_info_and_config_name_the_master(replica: Replica) -> None:

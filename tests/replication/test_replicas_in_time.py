@@ -117,7 +117,7 @@ def test_a_stream_without_replicas_for_long_is_given_up() -> None:
 def test_a_replica_keeps_the_history_that_it_follows_though_it_has_no_replicas() -> None:
     replica = Master(repl_backlog_ttl="100")
     role.follow(replica.engine.server, "127.0.0.1", 7001)
-    replica.engine.replication.adopt("a" * 40, 500)
+    replica.engine.replication.adopt("a" * 40, 500, 0)
     replica.pass_s(200)
 
     assert replica.engine.replication.id == "a" * 40

@@ -15,7 +15,7 @@ from penstock.engine.rdb import rdb_saving
 from penstock.engine.rdb.rdb_loading import RdbLoading
 from penstock.engine.table import client_compat
 from penstock.engine.table.command_lookup import CommandLookup
-from penstock.engine.table.command_table import Command, ReplayHandler
+from penstock.engine.table.command_table import Command, Handler, ReplayHandler
 from penstock.storage.aof.log_directory import write_all
 from penstock.storage.rdb.rdb_writer import RdbWriter
 from tests.support.clock import NOW_MS
@@ -37,6 +37,15 @@ def engine_with_loader(change: Callable[[str, ReplayHandler], ReplayHandler | No
     settings = Settings()
     commands = CommandLookup(rows, client_compat.of(settings), ())
     return Engine(settings, ManualClock(NOW_MS), random.Random(1), commands, None, None)
+
+
+def engine_with_handler(name: str, handler: Handler, log: EffectLog) -> Engine:
+    """As `make_engine`, with another function for one command."""
+    rows = {key: row.as_known(row.declared, row.subcommands) for key, row in registry.table().items()}
+    rows[name.encode()].handler = handler
+    settings = Settings()
+    commands = CommandLookup(rows, client_compat.of(settings), ())
+    return Engine(settings, ManualClock(NOW_MS), random.Random(1), commands, None, log)
 
 
 class EngineProxy:

@@ -15,13 +15,13 @@ PATIENCE_S = 60.0
 ID = "f" * 40
 
 
-def snapshot(*lines: str) -> bytes:
-    """An RDB file of what some requests make."""
+def snapshot(*lines: str, aux: list[tuple[bytes, bytes]] | None = None) -> bytes:
+    """An RDB file of what some requests make. aux: names and values that its head has besides the usual ones."""
     engine = make_engine()
     session = engine.server.connect()
     for line in lines:
         engine.handle(session, [word.encode() for word in line.split()])
-    return b"".join(rdb_saving.snapshot_of(engine.keyspace, engine.settings, NOW_MS).chunks())
+    return b"".join(rdb_saving.snapshot_of(engine.keyspace, engine.settings, NOW_MS, aux).chunks())
 
 
 def packed(*lines: str) -> bytes:

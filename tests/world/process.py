@@ -63,7 +63,7 @@ class Process:
         self.log_writer.synced = partial(self.loop.call_soon_threadsafe, self.turn.look_after_log)
         self.replicas = Replicas(self.turn, self.disk, self._say, new_child(self))
         self.turn.replicas = self.replicas
-        self._link = MasterLink(self.engine, self.disk, self._say, self.turn.applied, self.log_writer.begin_anew)
+        self._link = MasterLink(self.engine, self.disk, self._say, self.turn.applied)
         self.replicas.link = self._link
         self.engine.conditions.loading = True
         for _ in self.log_writer.loading():

@@ -19,6 +19,10 @@ def discard(line: str) -> None:
     """Takes lines that need no reader."""
 
 
+def begin_nothing() -> None:
+    """Nothing is kept."""
+
+
 class Persistence:
     """The state of one engine's log, kept up to date by the server; an engine without one has an empty one.
 
@@ -32,6 +36,7 @@ class Persistence:
         self.changes = changes
         self.log: AppendLog | None = None
         self.report: Callable[[str], None] = discard  # takes lines for the server's log
+        self.begin_anew: Callable[[], None] = begin_nothing  # all data are others: keep those from here on
         self.load_log: Callable[[], str] | None = None  # read the log's files again (DEBUG LOADAOF); why not, or ""
         self.wanted_rewrite = False  # the caller of the engine is to begin one
         self.wanted_shutdown = False  # the caller is to end the server

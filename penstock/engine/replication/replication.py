@@ -100,6 +100,7 @@ class Replication:
         self.master: Master | None = None  # that this server follows
         self.stream_db = 0  # the database that the master's stream is in
         self.is_amid = False  # the master's stream is between MULTI and EXEC
+        self.is_partial = False  # the data are a part of a copy, of which the rest could not be loaded
         self.wants_acks = False
         self.has_new_arrays = False  # and the stream is one for replicas that hold none
         self._arrays_until = 0  # the offset up to which such a stream has changes of arrays
@@ -150,9 +151,16 @@ class Replication:
         self.second_id, self.second_offset = NO_ID, NO_OFFSET
 
     def new_history(self) -> None:
-        """The data are a history of their own from here on; replicas so far may go on (PSYNC with the id before)."""
-        self.second_id, self.second_offset = self.id, self.offset + 1
-        self.id = new_id(self._chance)
+        """The data are a history of their own from here on; replicas so far may go on (PSYNC with the id before).
+
+        Not where the master's stream ended amid a transaction: they have its first part, and would take for the rest
+        of it what comes now.
+        """
+        second_id, second_offset = self.id, self.offset + 1
+        self.change_id()
+        if not self.is_amid:
+            self.second_id, self.second_offset = second_id, second_offset
+        self.stream_db, self.is_amid = 0, False
 
     def _resize(self) -> None:
         if self.stream is not None:
@@ -170,8 +178,10 @@ class Replication:
 
     # -- as a replica -----------------------------------------------------------------------------------------------
 
-    def adopt(self, replication_id: str, offset: int) -> None:
-        """The data are a copy of the master's, as of an offset of its stream."""
+    def adopt(self, replication_id: str, offset: int, stream_db: int) -> None:
+        """The data are a copy of the master's, as of an offset of its stream, which is in a database there."""
+        self.stream_db, self.is_amid = stream_db, False
+        self.is_partial = False
         self.id = replication_id
         self.second_id, self.second_offset = NO_ID, NO_OFFSET
         self._offset = offset

@@ -25,6 +25,7 @@ def follow(server: ServerState, host: str, port: int, keeps_replicas: bool = Fal
     if not keeps_replicas:
         server.clients.to_close += replication.replicas
     replication.master = Master(host, port, replication.now_ms())
+    server.effects.cut_unit()  # our replicas have what an EXEC in hand has changed; the offset that we name counts it
     server.effects.replicate(None)  # replicas of ours get what the master sends
     server.conditions.set(FOLLOWING, True)
     server.settings.note("replicaof", f"{host} {port}")
@@ -37,8 +38,9 @@ def lead(server: ServerState) -> None:
         return
     replication.master = None
     replication.new_history()
-    replication.stream_db = 0
-    replication.is_amid = False
+    if replication.is_partial:
+        replication.is_partial = False
+        server.persistence.begin_anew()
     server.clients.to_close += replication.replicas
     if replication.stream is not None:
         server.effects.replicate(replication.stream)

@@ -88,19 +88,21 @@ class StreamApplier:
         engine.effects.is_one_unit = True
         waited, ctx.waits = ctx.waits, False
         misplaced = ""
-        for row, request in unit:
-            ctx.begin(session, now_us)
-            try:
-                answer = engine.run(ctx, row, request, now_us)
-            except ReplyError as refusal:
-                answer = b"-" + refusal.text
-            if answer.startswith(b"-"):
-                self._note(request, answer)
-                if row.group == "connection":  # what follows would go to the wrong database
-                    misplaced = f"the master's {row.name} was refused: {shown(answer)}"
-                    break
-        ctx.waits = waited
-        engine.effects.end_unit()
+        try:
+            for row, request in unit:
+                ctx.begin(session, now_us)
+                try:
+                    answer = engine.run(ctx, row, request, now_us)
+                except ReplyError as refusal:
+                    answer = b"-" + refusal.text
+                if answer.startswith(b"-"):
+                    self._note(request, answer)
+                    if row.group == "connection":  # what follows would go to the wrong database
+                        misplaced = f"the master's {row.name} was refused: {shown(answer)}"
+                        break
+        finally:  # after an unexpected error, too: log and keyspace must not differ
+            ctx.waits = waited
+            engine.effects.end_unit()
         engine.serve_ready(now_us)
         if misplaced:
             raise NotReplicated(misplaced)

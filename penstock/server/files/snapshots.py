@@ -30,7 +30,7 @@ LOCK: Final = ".{}.lock"  # beside the file, by its name
 RETRY_S: Final = 5  # after a save that failed
 ORPHANS_TAKE_S: Final = 5.0  # at most: the system frees the memory of an earlier server's child before its lock
 LOOK_EVERY_S: Final = 0.05
-LEFTOVER: Final = re.compile(r"temp-(sync-)?\d+\.rdb")  # of `TEMPORARY`, and of the one for replicas
+LEFTOVER: Final = re.compile(r"temp-(sync-|master-)?\d+\.rdb")  # of `TEMPORARY`, for replicas, and from a master
 
 # Named moments (Disk.reach)
 SNAPSHOT_SYNCED: Final = "snapshot-synced"  # beside the old one

@@ -19,8 +19,10 @@ from penstock.protocol import reply
 from penstock.protocol.log_reader import lacking, whole_requests
 from penstock.protocol.snapshot_frame import SnapshotFrame
 from penstock.server.connections.connection import endpoints_of
+from penstock.server.files.rewrite_child import created
 from penstock.server.tls import tls_context
 from penstock.server.tls.tls_context import TlsError
+from penstock.storage.aof.append_log import AppendLog
 from penstock.storage.aof.disk import Disk
 from penstock.storage.aof.log_directory import write_all
 
@@ -54,8 +56,7 @@ def _refused(answer: bytes) -> LinkLost:
 class MasterLink:
     """The one link of a server.
 
-    `report` takes lines for a person; `changed` is called after something was applied; `begin_log_anew` has the log
-    begin with a copy of what was loaded.
+    `report` takes lines for a person; `changed` is called after something was applied.
     """
 
     def __init__(
@@ -64,7 +65,6 @@ class MasterLink:
         disk: Disk,
         report: Callable[[str], None],
         changed: Callable[[], None],
-        begin_log_anew: Callable[[], None],
     ) -> None:
         self._engine = engine
         self._replication = engine.replication
@@ -72,7 +72,6 @@ class MasterLink:
         self._disk = disk
         self._report = report
         self._changed = changed
-        self._begin_log_anew = begin_log_anew
         self._master: Master | None = None
         self._task: asyncio.Task[None] | None = None
         self._writer: asyncio.StreamWriter | None = None
@@ -85,6 +84,7 @@ class MasterLink:
         self._up_s = NOT_UP  # when it came up, in the loop's time
         self._synced = 0  # offset up to which everything is safe on our disk
         self._wrote_at = (0, 0)  # units of the log, and the offset then: a sync up to there makes the offset safe
+        self._log: AppendLog | None = None  # that these units are of
 
     # -- time -------------------------------------------------------------------------------------------------------
 
@@ -130,6 +130,8 @@ class MasterLink:
         words = [b"REPLCONF", b"ACK", b"%d" % self._replication.offset]
         log = self._engine.persistence.log
         if log is not None and not log.writes_held:
+            if log is not self._log:
+                self._log, self._wrote_at = log, (log.appended, self._replication.offset)
             units, offset = self._wrote_at
             if log.synced >= units:
                 self._synced = offset
@@ -307,7 +309,7 @@ class MasterLink:
         """Receive a snapshot and load it in place of what there is; the database that the stream is in."""
         path = f"{self._settings.text('dir')}/{TEMPORARY.format(os.getpid())}"
         try:
-            file = self._disk.create(path)
+            file = created(self._disk, path)
             try:
                 async for piece in link.snapshot():
                     try:
@@ -315,10 +317,10 @@ class MasterLink:
                     except OSError as problem:
                         raise UselessLink(f"{SNAPSHOT} cannot be written: {problem.strerror}") from None
                     link.master.copied_bytes += len(piece)
+                self._report(f"A copy of {self._disk.size(path)} bytes has come from the master: it is loaded.")
+                return await self._load(link.master, path, replication_id, offset)
             finally:
                 file.close()
-            self._report(f"A copy of {self._disk.size(path)} bytes has come from the master: it is loaded.")
-            return await self._load(link.master, path, replication_id, offset)
         finally:
             with suppress(OSError):
                 self._disk.remove(path)
@@ -330,6 +332,7 @@ class MasterLink:
         self._check(master)
         engine.effects.mute()
         self._replication.change_id()  # a copy that fails is followed by another one
+        self._replication.is_partial = True
         engine.conditions.loading = True  # first: a file is not saved of what is emptied now
         try:
             self._empty()
@@ -342,11 +345,11 @@ class MasterLink:
                 if asyncio.get_running_loop().time() - began_s > SLICE_S:
                     await asyncio.sleep(0)
                     began_s = asyncio.get_running_loop().time()
-            self._begin_log_anew()
+            engine.persistence.begin_anew()
         finally:
             engine.conditions.loading = False
             engine.effects.unmute()
-        self._replication.adopt(replication_id, offset)
+        self._replication.adopt(replication_id, offset, loading.stream_db)
         self._synced, self._wrote_at = 0, (0, 0)  # they were offsets of another history
         self._report(f"Loaded {loading.keys} keys from the master.")
         return loading.stream_db
@@ -388,6 +391,9 @@ class MasterLink:
                 except NotReplicated as found:
                     self._leave_history()
                     raise UselessLink(str(found)) from None
+                except BaseException:  # a bug, or no memory: it is not known what was run, and nothing is run twice
+                    self._leave_history()
+                    raise
                 replication.pass_on(held[: block.taken])
                 replication.stream_db, replication.is_amid = applier.db_index, applier.is_amid
                 held = held[block.taken :]

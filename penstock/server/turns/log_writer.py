@@ -83,6 +83,7 @@ class AofWriter:
         self.most_kept = MOST_KEPT
         self._annotated_s = 0  # the last second for which the log has an annotation
         self.state.report = self.report
+        self.state.begin_anew = self.begin_anew
         self.state.load_log = self._load_again
         self.state.saves.load = self._load_snapshot
         self._annotates = self._syncs_always = False
@@ -456,13 +457,19 @@ class AofWriter:
         return safe
 
     def begin_anew(self) -> None:
-        """All data are others now (a master's): the log begins with a copy of them; the old one stays until then."""
+        """All data are others now (a master's): the log begins with a copy of them; the old one stays until then.
+
+        Without a log, the RDB file is saved soon: no save point counts what came with a copy.
+        """
         self.aof_rewrite.stop()
         self.finish_sync()
         self.aof_rewrite.finish_jobs()
         if self.log is not None:
             self.log.begin_anew()
             self._log_base_begins()
+        elif self.state.saves.points():
+            self.state.saves.scheduled = True
+            self.engine.server.context.dirty += 1  # a save that fails is tried again as after a change
 
     def close(self) -> bool:
         """At the end: kill the children, write, sync, end the waiting turns; whether everything is on the disk."""
