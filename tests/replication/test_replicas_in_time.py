@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 
+from penstock.engine.replication import master as links
 from penstock.engine.replication import role
 from penstock.protocol.reply import bulks
 from penstock.server.replication.replicas import Replicas
@@ -189,3 +190,18 @@ def test_a_change_of_the_turn_in_which_a_copy_begins_is_in_the_copy_only() -> No
         return found.pending_bytes
 
     assert asyncio.run(begin_a_copy()) == 0
+
+
+@pytest.mark.parametrize(("capability", "count"), [(b"penstock", 0), (b"psync2", 1)])
+def test_a_replica_of_a_replica_that_may_not_know_all_of_the_stream_is_named_in_the_log(
+    capability: bytes, count: int
+) -> None:
+    middle = Master()
+    role.follow(middle.engine.server, "127.0.0.1", 7001)
+    middle.engine.replication.adopt("a" * 40, 0, 0)
+    followed = middle.engine.replication.master
+    assert followed is not None
+    followed.set_link(links.CONNECTED, 0)
+    middle.connect().says(b"REPLCONF capa " + capability + b"\r\nPSYNC " + b"a" * 40 + b" 1\r\n")
+
+    assert sum("may not know all" in line for line in middle.stops) == count

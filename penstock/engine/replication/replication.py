@@ -278,6 +278,10 @@ class Replication:
         at_least = aof_compat.version_of(self._settings.text("rdb-compat-version"))
         return found.kind.compat(at_least, aof_compat.consumer_of(self._settings))
 
+    def knows_all_words(self, found: Replica) -> bool:
+        """Whether a replica knows whatever a stream may have; one that wants a snapshot alone is sent none."""
+        return found.wants_only_snapshot or self._known_to(found).equals(AofCompat())
+
     def reads_field_times(self, found: Replica) -> bool:
         """Whether a replica can load a snapshot that has the times of hash fields (RDB 12)."""
         at_least = aof_compat.version_of(self._settings.text("rdb-compat-version"))

@@ -112,6 +112,11 @@ class Replicas:
         if not link.is_settled():
             replication.arrivals.append(session)  # replies to what it asked before come first
             return
+        if replication.master is not None and not replication.knows_all_words(found):
+            self._report(
+                f"Replica {session.address} may not know all that this server's master sends, and skips what it does"
+                " not know: aof-compat-version of the master says what its stream has."
+            )
         if replication.can_continue(found):
             stream = replication.stream
             assert stream is not None, "a replica that goes on has a stream"
@@ -191,7 +196,8 @@ class Replicas:
                 link.send_now(b"+FULLRESYNC %b %d\r\n" % (replication.id.encode(), replication.offset))
         if not field_times and replication.words.field_expiry:
             self._send_field_times()
-        if replication.words.has_8_12 and not all(replication.reads_all(found) for _, found in group):
+        says_more = replication.master is None and replication.words.has_8_12  # the stream is a master's, byte by byte
+        if says_more and not all(replication.reads_all(found) for _, found in group):
             self._say(beyond_rdb.of_keyspace(self._engine.keyspace))
 
     def _send_field_times(self) -> None:
