@@ -258,6 +258,9 @@ class Launcher:
     async def _promote(self, heir: NodeProcess) -> None:
         old = self.map.master_of(heir.member)
         self.map.promote(heir.member)
+        for node in self.nodes:
+            if self.map.master_of(node.member) is heir.member:
+                node.copied = ""  # what they had is another master's
         await self._spread([heir.member], self.map.members)
         self._say(f"node {heir.number} ({heir.place}) takes the place of node {self._number(old.id)}")
 

@@ -11,7 +11,9 @@ Both ends send arrays of bulk strings (RESP):
     ASK number change ...       to the launcher; it answers DONE number reply, once every node that lives knows
     MESSAGE channel text        both ways, and SHARD-MESSAGE: for subscribers at other nodes
     READY                       to the launcher: the log is loaded
-    COPIED master-id            to the launcher: this replica has had all that its master had since it follows it
+    COPIED master-id            to the launcher: this replica has had all that its master had since it follows it;
+                                empty: it has not, or a part of it only, because it follows another one, or a copy
+                                begins anew
 """
 
 import asyncio
@@ -26,6 +28,8 @@ from penstock.engine.cluster import cluster_map, following_map
 from penstock.engine.cluster.node import TO_ALL
 from penstock.engine.cluster.slot_rules import SlotRules
 from penstock.engine.engine import Engine
+from penstock.engine.replication import master as links
+from penstock.engine.replication.master import Master
 from penstock.errors import UsageError
 from penstock.protocol import reply
 
@@ -44,6 +48,7 @@ class LauncherLink(asyncio.Protocol):
     __slots__ = (
         "_copied",
         "_engine",
+        "_followed",
         "_loop",
         "_number",
         "_reader",
@@ -64,6 +69,7 @@ class LauncherLink(asyncio.Protocol):
         self._stop = stop
         self._number = 0
         self._copied = ""
+        self._followed: Master | None = None  # when it was looked at last
         self._reader = hiredis.Reader(notEnoughData=None)
         number = engine.settings.number("cluster-launcher")
         try:
@@ -147,12 +153,18 @@ class LauncherLink(asyncio.Protocol):
     # -- replicas -----------------------------------------------------------------------------------------------------
 
     def _look_at_copy(self) -> None:
-        """Tell the launcher once that this replica has what its master has: it may take that one's place."""
-        master_id = self._rules.node.member().master_id
-        master = self._engine.server.replication.master
-        if not master_id or master is None:
-            self._copied = ""
-        elif master.is_up and master_id != self._copied:
-            self._copied = master_id
-            self._send([b"COPIED", master_id.encode()])
+        """Tell the launcher when this replica has what its master has, so that it may take its place, and when not."""
+        server = self._engine.server
+        is_loading = server.conditions.loading
+        if not (is_loading or server.conditions.busy):  # a map that came while a copy was loaded has changed no role
+            self._turn.outside(partial(following_map.take_role, server))
+        master, copied = server.replication.master, self._copied
+        if is_loading or master is None or master is not self._followed or master.link == links.SYNCING:
+            copied = ""
+        elif master.is_up:
+            copied = self._rules.node.member().master_id
+        self._followed = master
+        if copied != self._copied:
+            self._copied = copied
+            self._send([b"COPIED", copied.encode()])
         self._loop.call_later(LOOKS_EVERY_S, self._look_at_copy)

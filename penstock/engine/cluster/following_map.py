@@ -9,7 +9,7 @@ from penstock.protocol import reply
 
 
 def follow(server: ServerState, found: ClusterMap) -> None:
-    """Take over a map. While the log is loaded the role is left as it is: `take_role` is called afterwards."""
+    """Take over a map. While the log or a master's copy is loaded the role stays: `take_role` is called afterwards."""
     cluster = server.cluster
     assert cluster is not None, "a server with a map is a node"
     node = cluster.node
