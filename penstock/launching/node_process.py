@@ -45,6 +45,7 @@ class NodeProcess:
         self._serial = 0
         self._applied = 0
         self._news = asyncio.Condition()
+        self._is_over = False
 
     @property
     def place(self) -> str:
@@ -59,11 +60,15 @@ class NodeProcess:
         return self.is_linked and not self.is_stale
 
     async def start(self, view: ClusterMap, take: Callable[["NodeProcess", list[bytes]], None]) -> None:
-        """Start the process, with the map in its link, and take what it sends until it ends."""
+        """Start the process, with the map in its link, and take what it sends until it ends; not after `finish`."""
         own, its = socket.socketpair()
         own.setblocking(False)
         self.is_ready, self.copied, self._serial, self._applied = False, "", 0, 0
         reader, self._link = await asyncio.open_unix_connection(sock=own)
+        if self._is_over:
+            self._link.close()
+            its.close()
+            return
         self.send_map(view)
         self.folder.mkdir(parents=True, exist_ok=True)
         with its, (self.folder / LOG_NAME).open("ab") as said:
@@ -135,7 +140,8 @@ class NodeProcess:
             self._process.send_signal(number)
 
     def finish(self) -> None:
-        """End the process, as SIGTERM does. One that is only starting finds the link's end."""
+        """End the process, as SIGTERM does. One that is only starting finds the link's end, or is not started."""
+        self._is_over = True
         self.signal(signal.SIGTERM)
         if self._link is not None:
             self._link.close()

@@ -8,7 +8,7 @@ import threading
 from collections.abc import Coroutine, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from penstock.engine.cluster.hash_slots import slot_of
 from penstock.errors import UsageError
@@ -37,6 +37,8 @@ class Cluster:
     UsageError for a directive that is wrong, and for nodes that do not start.
     """
 
+    _start_s: ClassVar[float] = START_S
+
     def __init__(
         self, nodes: int = 3, replicas: int = 0, dir: str | os.PathLike[str] | None = None, **directives: object
     ) -> None:
@@ -61,9 +63,9 @@ class Cluster:
         self._problem: BaseException | None = None
         self._is_up = False
         self._thread.start()
-        started.wait(START_S)
+        started.wait()
         if not self._is_up:
-            self._thread.join()
+            self.close()
             raise UsageError(str(self._problem or "\n".join(self.lines)))
         return self
 
@@ -73,9 +75,13 @@ class Cluster:
             self._launcher = Launcher(plan, self._settings, self.lines.append)
             serving = asyncio.create_task(self._launcher.run())
             becoming_ready = asyncio.create_task(self._launcher.until(self._launcher.is_ready))
-            await asyncio.wait([serving, becoming_ready], return_when=asyncio.FIRST_COMPLETED)
+            ends_first = asyncio.FIRST_COMPLETED
+            await asyncio.wait([serving, becoming_ready], timeout=self._start_s, return_when=ends_first)
             self._is_up = becoming_ready.done()
             becoming_ready.cancel()
+            if not self._is_up and not serving.done():
+                self._problem = UsageError(f"the nodes are not ready after {self._start_s:g} seconds")
+                self._launcher.stop()
             started.set()
             await serving
         except (UsageError, OSError) as problem:
@@ -85,9 +91,9 @@ class Cluster:
 
     def close(self) -> None:
         """End all nodes."""
-        if self._thread.is_alive():
+        if self._is_up and self._thread.is_alive():
             self._loop.call_soon_threadsafe(self._launcher.stop)
-            self._thread.join()
+        self._thread.join()
         if self._own_folder is not None:
             self._own_folder.cleanup()
 

@@ -75,3 +75,14 @@ def test_nodes_that_cannot_start_are_an_error_of_usage(tmp_path: Path) -> None:
         penstock.Cluster(nodes=1, dir=tmp_path).start()
     with penstock.Cluster(nodes=1) as cluster, pytest.raises(UsageError, match="there is no node 2"):
         cluster.kill(2)
+
+
+class Hasty(penstock.Cluster):
+    """Its nodes have no time to start."""
+
+    _start_s = 0.0
+
+
+def test_a_cluster_that_is_not_ready_in_time_ends_and_says_so() -> None:
+    with pytest.raises(UsageError, match="the nodes are not ready after 0 seconds"):
+        Hasty(nodes=1).start()
