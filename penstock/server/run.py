@@ -45,6 +45,9 @@ GC_THRESHOLDS: Final = (50_000, 20, 100)  # larger than Python's: lines of a log
 FAREWELL_S: Final = 2.0  # how long clients may take to receive their last replies
 FAREWELL_STEP_S: Final = 0.01
 SLICE_S: Final = 0.02  # of loading, before clients are answered
+SCRIPT_S: Final = 0.1  # between two looks whether a script is over, before the end
+RETRY_S: Final = 1.0  # between two attempts of a node to end after its launcher
+LAST_RETRY_S: Final = 60.0  # of them; then it ends all the same
 SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 
 
@@ -101,7 +104,9 @@ def loop_factory() -> tuple[Callable[[], asyncio.AbstractEventLoop], str]:
 class Server:
     """One server: its engine, log, sockets and cron."""
 
-    __slots__ = ("_companions", "_disk", "_engine", "_journal", "_over", "_settings")
+    __slots__ = ("_companions", "_disk", "_engine", "_journal", "_over", "_settings", "_turn")
+
+    _turn: Turn
 
     def __init__(self, engine: Engine, server_log: ServerLog, disk: Disk, companions: Sequence[Companion] = ()) -> None:
         self._engine = engine
@@ -121,7 +126,7 @@ class Server:
         doors.bind()
         launcher = self._join_cluster()
         log_writer = AofWriter(settings, self._engine, server_log.notice, self._disk)
-        turn = Turn(self._engine, log_writer, server_log, loop, self._over.set)
+        self._turn = turn = Turn(self._engine, log_writer, server_log, loop, self._over.set)
         log_writer.synced = partial(call_soon, loop, turn.look_after_log)
         for companion in self._companions:
             companion.start(turn)
@@ -208,7 +213,7 @@ class Server:
         if not settings.number("cluster-launcher"):
             keep_node(cluster.node, settings)
             return None
-        launcher = LauncherLink(self._engine, cluster, self._over.set)
+        launcher = LauncherLink(self._engine, cluster, self._end_after_launcher)
         launcher.read_first_map()
         return launcher
 
@@ -257,14 +262,22 @@ class Server:
                 f"The operating system is not able to handle the specified number of clients, try with {allowed}"
             )
 
-    def _signalled(self, number: signal.Signals) -> None:
+    def _signalled(self, number: signal.Signals, is_later: bool = False) -> None:
         """The first signal shuts the server down, the second ends the process at once.
 
         If an RDB file is to be saved, and that fails, or if the log has no base yet, the server goes on (Redis 8.6.3),
-        unless `force` is set.
+        unless `force` is set. Where only that file has the data, it is saved once the script that runs is over:
+        is_later.
         """
+        if self._over.is_set():
+            return
         options = self._settings.text(f"shutdown-on-{number.name.lower()}").split()
         if not self._engine.persistence.may_end("force" in options):
+            return
+        if self._awaits_script(options):
+            if not is_later:
+                self._journal.notice(f"{number.name}: a script runs, and the server ends when it is over (SCRIPT KILL)")
+            asyncio.get_running_loop().call_later(SCRIPT_S, self._signalled, number, True)
             return
         if not self._save_at_end(options) and "force" not in options:
             self._journal.warning(f"{number.name}: the RDB file cannot be saved, so the server goes on")
@@ -275,18 +288,41 @@ class Server:
             signal.signal(each, lambda *_: os._exit(FAILED))
         self._over.set()
 
+    def _end_after_launcher(self, tried_s: float = 0.0) -> None:
+        """The launcher of this node has ended: the node ends as after SIGTERM, or once it may."""
+        if self._over.is_set():
+            return
+        self._signalled(signal.SIGTERM)
+        if tried_s >= LAST_RETRY_S:
+            self._journal.warning("The launcher of this node has ended, and the node ends all the same")
+            self._over.set()
+        elif not self._over.is_set():
+            asyncio.get_running_loop().call_later(RETRY_S, self._end_after_launcher, tried_s + RETRY_S)
+
+    def _saves_at_end(self, options: list[str]) -> bool:
+        """Whether an RDB file is to be saved: that is asked for, or there are save points."""
+        if self._engine.conditions.loading or "nosave" in options:
+            return False
+        return "save" in options or bool(self._engine.persistence.saves.points())
+
+    def _awaits_script(self, options: list[str]) -> bool:
+        """Whether the end waits for a script: its changes, and those before it, would be in no file (Redis 8.6.3)."""
+        is_only_copy = self._engine.persistence.log is None and self._saves_at_end(options)
+        return self._engine.conditions.busy and is_only_copy and "force" not in options
+
     def _save_at_end(self, options: list[str]) -> bool:
-        """Save the RDB file if that is asked for, or there are save points; False where it failed."""
-        engine = self._engine
-        saves = engine.persistence.saves
-        if (
-            engine.conditions.loading
-            or engine.conditions.busy
-            or "nosave" in options
-            or not ("save" in options or saves.points())
-        ):
+        """Save the RDB file if it is to be; False where it failed.
+
+        Without a log no request is handled from then on: what it changes would be confirmed, and in no file.
+        """
+        persistence = self._engine.persistence
+        if self._engine.conditions.busy or not self._saves_at_end(options):
             return True
-        return saves.save is not None and not saves.save()
+        if persistence.saves.save is None or persistence.saves.save():
+            return False
+        if persistence.log is None:
+            self._turn.shutting_down = True
+        return True
 
 
 def open_to_others(engine: Engine) -> str:

@@ -124,6 +124,21 @@ def test_a_killed_launcher_takes_its_nodes_with_it_and_a_second_one_waits_for_no
     until(lambda: all(ends(pid) for pid in pids), "the nodes go on")
 
 
+def test_nodes_of_a_killed_launcher_save_what_only_their_files_will_have(tmp_path: Path) -> None:
+    words = ("--", "--appendonly", "no", "--save", "3600", "1")
+    first = Command(tmp_path, *words)
+    first.wait_until_said("The cluster is ready")
+    assert first.client().set("a", "b")
+    pids = [int(redis.Redis(LOCALHOST, first.port + at).info("server")["process_id"]) for at in range(2)]
+    first.end(signal.SIGKILL)
+    until(lambda: all(ends(pid) for pid in pids), "the nodes go on")
+
+    second = Command(tmp_path, *words)
+    second.wait_until_said("The cluster is ready")
+    assert second.client().get("a") == "b"
+    assert second.end(signal.SIGTERM) == 0
+
+
 def test_a_killed_node_is_started_again(tmp_path: Path) -> None:
     command = Command(tmp_path)
     command.wait_until_said("The cluster is ready")

@@ -110,6 +110,25 @@ def test_a_server_busy_with_a_script_is_ended(ending: str, in_transaction: bool)
         assert not process.is_alive
 
 
+def test_sigterm_waits_for_a_script_where_the_saved_file_alone_has_the_data(tmp_path: Path) -> None:
+    flags = ("--appendonly", "no", "--save", "3600", "1", "--busy-reply-threshold", "50")
+    with running_server(*flags, dir=tmp_path) as process, redis.Redis(port=process.port, retry=NO_RETRY) as other:
+        other.set("k", "v")
+        asking = threading.Thread(target=lambda: refusal(redis.Redis(port=process.port).eval, "while true do end", 0))
+        asking.start()
+        while refusal(other.ping) == "":
+            pass
+        os.kill(process.pid, signal.SIGTERM)
+        process.wait_until_said("SIGTERM")
+        assert process.is_alive
+        other.script_kill()
+        assert process.wait() == 0
+        asking.join(20)
+
+    with running_server(*flags, dir=tmp_path) as again, redis.Redis(port=again.port) as client:
+        assert client.get("k") == b"v"
+
+
 def ask_for_ever(port: int, in_transaction: bool) -> None:
     with contextlib.suppress(redis.RedisError), redis.Redis(port=port, retry=NO_RETRY) as asking:
         pipeline = asking.pipeline(transaction=in_transaction)

@@ -1,15 +1,26 @@
 """SAVE, BGSAVE, save points: what is in the file, what is answered meanwhile, and what a failure does."""
 
+import threading
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 import redis
 
 from penstock.commands.server.info_sections import fields_of
+from penstock.engine.rdb import rdb_saving
 from penstock.errors import UsageError
+from penstock.storage.rdb import rdb_format
 from tests.interchange.pictures import PATIENCE_S, Ours, ours
+from tests.support.clock import NOW_MS
+from tests.support.deployments import until
+from tests.support.dialogue import Dialogue
+from tests.support.engines import make_engine, rdb_based_engine, saved_engine, settings_with
+from tests.support.keyspace_picture import SAVED, keyspace
+from tests.support.late_script import LIBRARY
+from tests.support.no_retry import NO_RETRY
 from tests.support.server_process import running_server
 
 
@@ -109,6 +120,24 @@ def test_a_child_saves_what_was_there_when_it_began(server: Ours, tmp_path: Path
     assert reloaded(tmp_path, "GET", "a") == b"1"
 
 
+def test_a_file_that_is_moved_away_at_once_was_saved_all_the_same(server: Ours, tmp_path: Path) -> None:
+    server.ask("CONFIG", "SET", "save", "3600 1")
+    path = tmp_path / "data" / "dump.rdb"
+    path.mkdir()
+    server.lines("SET a 1", "BGSAVE")
+    until_saved(server)
+    path.rmdir()
+    server.lines("BGSAVE")
+    until(path.exists, "nothing is saved")
+
+    path.unlink()
+    until_saved(server)
+
+    assert info(server)["rdb_last_bgsave_status"] == "ok"
+    assert server.ask("SET", "b", "1") == b"OK"
+    assert any("which is not there any more" in line for line in server.said)
+
+
 def test_save_points_begin_a_save_when_both_are_reached(server: Ours) -> None:
     server.ask("CONFIG", "SET", "save", "60 2")
     server.lines("SET a 1", "SET b 1")
@@ -186,6 +215,41 @@ def test_what_was_flushed_is_not_back_after_a_kill(tmp_path: Path, words: str) -
         assert redis.Redis(port=second.port).dbsize() == 0
 
 
+@pytest.mark.parametrize("loop", ["uvloop", "asyncio"])
+def test_what_is_confirmed_while_a_signal_ends_the_server_is_in_the_file(tmp_path: Path, loop: str) -> None:
+    flags = ("--appendonly", "no", "--save", "3600 1", "--enable-debug-command", "yes")
+    with running_server(*flags, dir=tmp_path, environment={"PENSTOCK_LOOP": loop}) as ended:
+        redis.Redis(port=ended.port).execute_command("DEBUG", "POPULATE", 50_000)
+        counters = [Counter(ended.port, f"counter:{number}") for number in range(6)]
+        until(lambda: all(counter.confirmed > 50 for counter in counters), "the counters do not count")
+        ended.stop()
+        confirmed = {counter.key: counter.end() for counter in counters}
+
+    with running_server(*flags, dir=tmp_path) as again:
+        client = redis.Redis(port=again.port)
+        assert [key for key, count in confirmed.items() if int(client.get(key) or 0) < count] == []
+
+
+class Counter:
+    """A client that counts up until its connection ends. confirmed: the last answer."""
+
+    def __init__(self, port: int, key: str) -> None:
+        self.key = key
+        self.confirmed = 0
+        self._client = redis.Redis(port=port, retry=NO_RETRY)
+        self._thread = threading.Thread(target=self._count, daemon=True)
+        self._thread.start()
+
+    def _count(self) -> None:
+        with suppress(redis.ConnectionError):
+            while True:
+                self.confirmed = self._client.incr(self.key)
+
+    def end(self) -> int:
+        self._thread.join(PATIENCE_S)
+        return self.confirmed
+
+
 def test_without_save_points_a_flush_is_not_saved(server: Ours, tmp_path: Path) -> None:
     server.lines("SET a 1", "SAVE", "FLUSHALL")
 
@@ -241,6 +305,24 @@ def test_a_file_for_a_later_redis_is_told(server: Ours) -> None:
     server.lines("HSET h f v", "HPEXPIREAT h 4102444800000 FIELDS 1 f", "SAVE")
 
     assert any("is for Redis 7.4 and later, not 7.2 (rdb-compat-version)" in line for line in server.said)
+
+
+@pytest.mark.parametrize("version", ["5.0", "7.0", "7.2", "8.8"])
+def test_a_base_in_rdb_has_what_the_streams_have(version: str) -> None:
+    client = Dialogue(make_engine(settings=settings_with(rdb_compat_version=version)))
+    client("XADD s 1-0 f v", "XADD s 2-0 f v", "XGROUP CREATE s g 0", "XREADGROUP GROUP g a COUNT 1 STREAMS s >")
+    client("XDEL s 1-0", "SET k v")
+
+    assert keyspace(rdb_based_engine(client.engine, NOW_MS), SAVED) == keyspace(client.engine, SAVED)
+
+
+def test_a_file_with_functions_is_for_a_redis_that_knows_them() -> None:
+    pytest.importorskip("lupa")
+    engine = make_engine(settings=settings_with(rdb_compat_version="6.2"))
+    Dialogue(engine).words(b"FUNCTION", b"LOAD", LIBRARY)
+
+    assert rdb_saving.snapshot_of(engine.keyspace, engine.settings, NOW_MS).version == rdb_format.OF_REDIS["7.0"]
+    assert saved_engine(engine, NOW_MS).keyspace.libraries == {b"lib": LIBRARY}
 
 
 RELOADED = "ERR Error trying to load the RDB dump, check server logs"

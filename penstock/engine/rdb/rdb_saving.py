@@ -13,6 +13,7 @@ from penstock.storage.rdb import rdb_format, rdb_writer
 from penstock.storage.rdb.rdb_writer import RdbWriter
 from penstock.storage.types.arrays import Array
 
+OF_BASES: Final = rdb_format.OF_REDIS["7.0"]  # at least: no older Redis loads such logs, and an older file lacks counts
 OLDEST_READER: Final = {version: name for name, version in reversed(rdb_format.OF_REDIS.items())}
 
 
@@ -35,7 +36,8 @@ def base_of(keyspace: Keyspace, settings: Settings, now_ms: int) -> RdbWriter | 
     """The same as a base of the log; None where what must load the log (aof-compat-version) could not read it."""
     name = settings.text("aof-compat-version")
     newest = rdb_format.NEWEST_WRITTEN if name == "newest" else rdb_format.OF_REDIS[name]
-    version = rdb_writer.version_for(keyspace, min(rdb_values.version_of(settings), newest))
+    wanted = max(min(rdb_values.version_of(settings), newest), OF_BASES)
+    version = rdb_writer.version_for(keyspace, wanted)
     return None if version > newest else _writing(keyspace, settings, now_ms, version, [(b"aof-base", b"1")], True)
 
 
@@ -85,6 +87,6 @@ def note_of(header: bytes, settings: Settings) -> str:
         return ""
     return (
         f"The RDB file is for Redis {OLDEST_READER[version]} and later, not {wanted} (rdb-compat-version): it has data"
-        " that an earlier one does not know (times of hash fields need 7.4, idempotent producers 8.6, released entries"
-        " 8.8)."
+        " that an earlier one does not know (functions need 7.0, times of hash fields 7.4, idempotent producers 8.6,"
+        " released entries 8.8)."
     )

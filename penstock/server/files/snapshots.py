@@ -169,18 +169,22 @@ class Snapshots:
             file.close()
 
     def _ended(self, problem: str, in_background: bool) -> None:
-        state = self._state
-        state.ended(not problem, in_background)
+        self._state.ended(not problem, in_background)
+        self.apply_failure()
         if problem:
             self._report(f"The RDB file could not be saved: {problem}.")
-        else:
-            size = self._disk.size(self._path)
-            how = "Background saving terminated with success" if in_background else "DB saved on disk"
-            self._report(f"{how}: {self._path}, {size} bytes in {state.seconds_since_begin()} seconds")
-            note = rdb_saving.note_of(self._disk.read(self._path, 0, HEADER_BYTES), self._settings)
-            if note:
-                self._report(note)
-        self.apply_failure()
+            return
+        how = "Background saving terminated with success" if in_background else "DB saved on disk"
+        path, seconds = self._locked, self._state.seconds_since_begin()  # the settings may name another by now
+        try:
+            size, head = self._disk.size(path), self._disk.read(path, 0, HEADER_BYTES)
+        except OSError:
+            self._report(f"{how}: {path}, which is not there any more, in {seconds} seconds")
+            return
+        self._report(f"{how}: {path}, {size} bytes in {seconds} seconds")
+        note = rdb_saving.note_of(head, self._settings)
+        if note:
+            self._report(note)
 
     def apply_failure(self) -> None:
         """Refuse writers, or let them write again, by what became of the last save."""

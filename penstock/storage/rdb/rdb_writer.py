@@ -1,6 +1,7 @@
 """A whole RDB file, in pieces that are worth a write."""
 
 from collections.abc import Iterator
+from typing import Final
 
 from penstock.storage.chunks import in_chunks
 from penstock.storage.keyspace import Keyspace
@@ -8,12 +9,13 @@ from penstock.storage.rdb import crc64, rdb_format
 from penstock.storage.rdb.string_writer import length
 from penstock.storage.rdb.value_writer import ValueWriter, version_needed
 
+NEEDED_FOR_LIBRARIES: Final = rdb_format.OF_REDIS["7.0"]
+
 
 def version_for(keyspace: Keyspace, wanted: int, field_times: bool = True) -> int:
     """The version that is wanted, or the lowest higher one that has everything.  O(keys)."""
-    return max(
-        [wanted, *[version_needed(value, field_times) for db in keyspace.databases for value in db.values.values()]]
-    )
+    needed = [version_needed(value, field_times) for db in keyspace.databases for value in db.values.values()]
+    return max([wanted, NEEDED_FOR_LIBRARIES if keyspace.libraries else 0, *needed])
 
 
 class RdbWriter:
@@ -48,9 +50,8 @@ class RdbWriter:
         yield rdb_format.MAGIC + b"%04d" % writer.version
         for name, text in self._aux:
             yield bytes((rdb_format.AUX,)) + string(name) + string(text)
-        if writer.version >= rdb_format.OF_REDIS["7.0"]:
-            for code in self._keyspace.libraries.values():
-                yield bytes((rdb_format.FUNCTION,)) + string(code)
+        for code in self._keyspace.libraries.values():
+            yield bytes((rdb_format.FUNCTION,)) + string(code)
         for index, db in enumerate(self._keyspace.databases):
             if not db.values:
                 continue
