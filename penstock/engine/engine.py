@@ -497,11 +497,12 @@ class Engine(Runner):
     def retry(self, blocked: BlockedRequest, now_us: int) -> bool:
         """Run a blocked request again; whether it waits no more: it was served, or its client has gone.
 
-        A client that has gone stays blocked: what it sent after that is not handled before the loop reports its end.
+        A client that has gone stays blocked: what it sent after that is not handled before the loop reports its end. So
+        has one that a transaction closes (CLIENT KILL, ACL DELUSER), before what the same transaction pushed is served.
         """
         ctx = self.server.context
         session = blocked.session
-        if self.blocking.may_take(blocked) and not session.has_client():
+        if session in self.clients.to_close or (self.blocking.may_take(blocked) and not session.has_client()):
             self.blocking.forget(blocked)
             return True
         ctx.begin(session, now_us)

@@ -73,6 +73,21 @@ def test_an_element_goes_to_the_next_client_that_is_there(server: FakeServer, ca
     assert [client.peer.questions for client in (gone, there, behind)] == [1, 1, 0]
 
 
+@pytest.mark.parametrize("closing", ["CLIENT KILL USER u SKIPME yes", "ACL DELUSER u"])
+@pytest.mark.parametrize("case", CASES)
+def test_an_element_does_not_go_to_a_client_that_the_same_transaction_closes(
+    server: FakeServer, case: Waiting, closing: str
+) -> None:
+    pusher, closed = Client(server), Client(server)
+    pusher(case.setup, "ACL SETUSER u on nopass +@all ~*")
+    closed("AUTH u x", case.request)
+    (there,) = blocked(server, case.request, 1)
+
+    pusher("MULTI", closing, case.push(1), "EXEC")
+
+    assert [client.received() for client in (closed, there)] == [b"", case.answer(1)]
+
+
 @pytest.mark.parametrize("case", CASES)
 def test_an_element_stays_where_all_clients_have_gone(server: FakeServer, case: Waiting) -> None:
     pusher = Client(server)
