@@ -178,19 +178,34 @@ def test_a_watcher_hears_of_a_change_and_of_nothing_else(settings: Settings) -> 
     assert heard == [7]
 
 
-def test_a_watcher_that_refuses_puts_everything_back(settings: Settings) -> None:
-    heard: list[int] = []
+@pytest.mark.parametrize(
+    ("pairs", "moves", "told"),
+    [
+        (("timeout 7", "tls-port 7001", "port 7000"), [7001, 0], ["0"]),
+        (("port 7000", "timeout 7", "tls-port 7001"), [], []),
+    ],
+)
+def test_a_watcher_that_refuses_puts_everything_back(
+    settings: Settings, pairs: tuple[str, ...], moves: list[int], told: list[str]
+) -> None:
+    """One that may refuse, and did not, is called again; one that may not has heard of nothing."""
+    heard: list[str] = []
+    moved: list[int] = []
 
     def taken() -> None:
         raise BadValue("Unable to listen on this port. Check server logs.")
 
-    settings.watch("timeout", lambda: heard.append(settings.number("timeout")))
-    settings.watch("port", taken)
+    settings.watch("timeout", lambda: heard.append(settings.text("timeout")))
+    settings.watch("tls-port", lambda: heard.append(settings.text("tls-port")))
+    settings.watch("tls-port", lambda: moved.append(settings.number("tls-port")), may_refuse=True)
+    settings.watch("port", taken, may_refuse=True)
+    wanted = [(name, value) for name, _, value in [pair.partition(" ") for pair in pairs]]
 
-    assert refusal(lambda: settings.set_pairs([("timeout", "7"), ("port", "7000")])) == FAILED.format(
+    assert refusal(lambda: settings.set_pairs(wanted)) == FAILED.format(
         "port", "Unable to listen on this port. Check server logs."
     )
-    assert (settings.number("port"), heard) == (6379, [7, 0])
+    assert (settings.number("port"), settings.number("timeout"), settings.number("tls-port")) == (6379, 0, 0)
+    assert (moved, heard) == (moves, told)
 
 
 def test_buffer_limits_are_numbers_by_class(settings: Settings) -> None:

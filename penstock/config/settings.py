@@ -56,13 +56,14 @@ class Settings:
     """
 
     __slots__ = (
-        "_numbers", "_values", "_watched_always", "_watchers", "file", "renamed", "set_at_start", "users",
+        "_numbers", "_refusers", "_values", "_watched_always", "_watchers", "file", "renamed", "set_at_start", "users",
     )  # fmt: skip
 
     def __init__(self) -> None:
         self._values: dict[str, str] = dict(_DEFAULTS)
         self._numbers: dict[str, int] = dict(_DEFAULT_NUMBERS)
         self._watchers: dict[str, list[Callable[[], None]]] = {}
+        self._refusers: dict[str, list[Callable[[], None]]] = {}
         self._watched_always: set[str] = set()
         self.file: str | None = None
         self.set_at_start: dict[str, None] = {}
@@ -104,14 +105,16 @@ class Settings:
 
     # -- changing ---------------------------------------------------------------------------------------------------
 
-    def watch(self, name: str, callback: Callable[[], None], always: bool = False) -> None:
+    def watch(self, name: str, callback: Callable[[], None], always: bool = False, may_refuse: bool = False) -> None:
         """Register a watcher: `callback` is called after CONFIG SET changed the directive.
 
         always: it is called, too, if CONFIG SET names the directive with the value that it has.
-        It may raise BadValue if the change is impossible (a port that is in use). CONFIG SET is then refused with this
-        text, all values are restored, and the callbacks that were already called are called again.
+        may_refuse: it raises BadValue if the change is impossible (a port that is in use). CONFIG SET is then refused
+        with this text, and all values are restored. Such watchers are called before all others, which hear of no change
+        that is refused: what they do may have no way back (a password that was set by ACL SETUSER is forgotten).
         """
-        self._watchers.setdefault(name, []).append(callback)
+        watchers = self._refusers if may_refuse else self._watchers
+        watchers.setdefault(name, []).append(callback)
         if always:
             self._watched_always.add(name)
 
@@ -202,23 +205,42 @@ class Settings:
             self._keep(DIRECTIVES[name], value)
 
     def _notify_watchers(self, rows: Sequence[Directive], names: Sequence[str], before: dict[str, str]) -> None:
-        """Call the watchers of the changed directives; if one raises BadValue, restore all values."""
+        """Call the watchers of the changed directives, first those that may refuse.
+
+        If one does, all values are restored, and all watchers of the directives so far are called again.
+        """
+        changed = [row.name for row in rows if self._has_changed(row, before) or row.name in self._watched_always]
+        shown = {row.name: name for row, name in zip(rows, names, strict=True)}
         called: list[Callable[[], None]] = []
-        for row, name in zip(rows, names, strict=True):
-            if self._values[row.name] == before[row.name] and row.name not in self._watched_always:
-                continue
-            for callback in self._watchers.get(row.name, ()):
-                if callback in called:
+        asked: list[str] = []
+        for name in changed:
+            for refuser in self._refusers.get(name, ()):
+                if refuser in called:
                     continue
-                called.append(callback)
+                called.append(refuser)
                 try:
-                    callback()
+                    refuser()
                 except BadValue as problem:
                     self._restore(before)
-                    for watcher in called[:-1]:
-                        with suppress(BadValue):  # a file that was read before may be gone
-                            watcher()
-                    raise _refusal(name, problem.text) from None
+                    self._undo(asked)
+                    raise _refusal(shown[name], problem.text) from None
+            if name in self._refusers:
+                asked.append(name)
+        for name in changed:
+            for callback in self._watchers.get(name, ()):
+                if callback not in called:
+                    called.append(callback)
+                    callback()
+
+    def _has_changed(self, row: Directive, before: dict[str, str]) -> bool:
+        return self._values[row.name] != before[row.name]
+
+    def _undo(self, asked: Sequence[str]) -> None:
+        """Directives whose watchers did not refuse have their former values again."""
+        for name in asked:
+            for callback in [*self._refusers[name], *self._watchers.get(name, ())]:
+                with suppress(BadValue):  # a file that was read before may be gone
+                    callback()
 
     # -- listing ----------------------------------------------------------------------------------------------------
 

@@ -72,11 +72,12 @@ class Doors:
         if not self._listeners() and self._unix is None:
             raise UsageError("there is no address to listen on: bind is empty and unixsocket is not set")
         settings.watch("tcp-keepalive", self._keep_alive)
-        settings.watch("port", partial(self._rebind, (TCP,), BAD_PORT))
-        settings.watch("tls-port", self._move_tls)
-        settings.watch("bind", partial(self._rebind, (TCP, TLS), "Failed to bind to specified addresses."))
-        for name in TLS_DIRECTIVES:
-            settings.watch(name, self._renew_context, always=True)  # the same path may have another certificate
+        settings.watch("port", partial(self._rebind, (TCP,), BAD_PORT), may_refuse=True)
+        settings.watch("tls-port", self._move_tls, may_refuse=True)
+        rebind_all = partial(self._rebind, (TCP, TLS), "Failed to bind to specified addresses.")
+        settings.watch("bind", rebind_all, may_refuse=True)
+        for name in TLS_DIRECTIVES:  # always: the same path may have another certificate
+            settings.watch(name, self._renew_context, always=True, may_refuse=True)
 
     def _listeners(self) -> list[socket.socket]:
         return [listener for listeners in self._sockets.values() for listener in listeners]

@@ -251,7 +251,7 @@ class Server:
         if allowed < wanted:
             self._journal.warning(f"The system allows files for {allowed} clients only, not {wanted}")
             self._settings.set_pairs([("maxclients", str(allowed))])
-        self._settings.watch("maxclients", self._follow_maxclients)
+        self._settings.watch("maxclients", self._follow_maxclients, may_refuse=True)
 
     def _follow_maxclients(self) -> None:
         """CONFIG SET maxclients."""

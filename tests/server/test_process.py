@@ -254,6 +254,20 @@ def test_a_port_that_is_taken_is_not_moved_to() -> None:
         assert redis.Redis(port=process.port).ping()
 
 
+def test_a_change_that_is_refused_for_a_taken_port_leaves_passwords_and_log_as_they_are() -> None:
+    """What another directive of the request would do has no way back: a password is forgotten, a log is given up."""
+    with running_server() as process, running_server() as other:
+        client = redis.Redis(port=process.port)
+        client.execute_command("ACL", "SETUSER", "default", ">two")
+        before = client.acl_list(), sorted(process.directory.rglob("*")), client.config_get("*")
+        with pytest.raises(redis.ResponseError, match="Unable to listen on this port"):
+            client.execute_command(
+                "CONFIG", "SET", "requirepass", "x", "appendonly", "no", "timeout", "9", "port", other.port
+            )
+
+        assert (client.acl_list(), sorted(process.directory.rglob("*")), client.config_get("*")) == before
+
+
 def test_an_address_that_is_not_ours_is_not_moved_to() -> None:
     with running_server() as process:
         client = redis.Redis(port=process.port)

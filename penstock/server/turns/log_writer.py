@@ -90,7 +90,8 @@ class AofWriter:
         for name in ("aof-timestamp-enabled", "appendfsync"):
             settings.watch(name, self._read_settings)
         self._read_settings()
-        settings.watch("appendonly", self._switch)
+        settings.watch("appendonly", self._begin_log, may_refuse=True)
+        settings.watch("appendonly", self._end_log)
 
     # -- the start --------------------------------------------------------------------------------------------------
 
@@ -418,10 +419,9 @@ class AofWriter:
 
     # -- changing and ending ----------------------------------------------------------------------------------------
 
-    def _switch(self) -> None:
-        """CONFIG SET appendonly."""
-        wanted = self.settings.yes("appendonly")
-        if wanted and self.log is None:
+    def _begin_log(self) -> None:
+        """CONFIG SET appendonly yes."""
+        if self.settings.yes("appendonly") and self.log is None:
             self.aof_rewrite.stop()
             try:
                 log = loading.opened(self.settings, self.disk)
@@ -431,7 +431,10 @@ class AofWriter:
             self._log_base_begins()
             self.state.child = REWRITE
             self.engine.persistence.wanted_rewrite = True
-        elif not wanted and self.log is not None:
+
+    def _end_log(self) -> None:
+        """CONFIG SET appendonly no."""
+        if not self.settings.yes("appendonly") and self.log is not None:
             self._give_up_log()
 
     def _log_base_begins(self) -> None:
