@@ -137,7 +137,13 @@ def test_a_line_is_run_as_redis_cli_does(
     assert (told["lines"], told["replies"]) == (lines, replies)
 
 
-@pytest.mark.parametrize("line", ["subscribe c", "MULTI", "client reply off", "hello 3", "auth x", 'get "', "", " "])
+REFUSED_LINES = [
+    "subscribe c", "unsubscribe a b", "punsubscribe a b", "sunsubscribe a b", "MULTI", "client reply off", "hello 3",
+    "auth x", 'get "', "", " ",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("line", REFUSED_LINES)
 def test_a_line_that_would_change_the_sessions_connection_is_refused(console: ConsoleClient, line: str) -> None:
     refused = console.post("/api/action", {"action": "command", "line": line, "run": True})
 

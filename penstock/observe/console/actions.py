@@ -17,11 +17,11 @@ MOST_OF_ALL: Final = 1000  # of all that match, a step
 RELEASES: Final = ("SILENT", "FAIL", "FATAL")
 DEAD_FIELDS: Final = (b"_stream", b"_group", b"_id", b"_deliveries", b"_consumer", b"_reason")
 REFERENCES: Final = "REFERENCES"  # the form's name for those of REFERENCE_WORDS
-# What changes the connection, which all pages of a session share.
+# What changes the connection, which all pages of a session share, or is answered with several replies.
 OF_THE_CONNECTION: Final = frozenset(
     b"ASKING AUTH CLIENT|CAPA CLIENT|NO-EVICT CLIENT|NO-TOUCH CLIENT|REPLY CLIENT|SETINFO CLIENT|SETNAME"
-    b" CLIENT|TRACKING CLIENT|CACHING DISCARD EXEC HELLO MONITOR MULTI PSUBSCRIBE PSYNC QUIT READONLY READWRITE"
-    b" REPLCONF RESET SELECT SSUBSCRIBE SUBSCRIBE SYNC UNWATCH WATCH".split()
+    b" CLIENT|TRACKING CLIENT|CACHING DISCARD EXEC HELLO MONITOR MULTI PSUBSCRIBE PSYNC PUNSUBSCRIBE QUIT READONLY"
+    b" READWRITE REPLCONF RESET SELECT SSUBSCRIBE SUBSCRIBE SUNSUBSCRIBE SYNC UNSUBSCRIBE UNWATCH WATCH".split()
 )
 
 
@@ -236,10 +236,10 @@ class Action:
         words = quoting.split(self._text("line").encode())
         if not words:
             raise BadAction("a quote is not closed" if words is None else "type a command")
-        name = words[0].upper()
+        (about,) = checked(await self._client.ask(b"COMMAND", b"INFO", words[0], db=self.db))
+        name = words[0].upper() if about is None else about[0].upper()  # its own one, if it was renamed
         if name in OF_THE_CONNECTION or b"|".join([name, *words[1:2]]).upper() in OF_THE_CONNECTION:
             raise BadAction(f"{names.request_line(words[:2])} changes the connection: use redis-cli")
-        (about,) = checked(await self._client.ask(b"COMMAND", b"INFO", name, db=self.db))
         if about is not None and b"blocking" in about[2]:
             return [[b"MULTI"], words, [b"EXEC"]]
         return [words]
