@@ -12,6 +12,7 @@ import hiredis
 import pytest
 import redis
 
+from penstock.engine.session import NOWHERE, Endpoints
 from penstock.errors import UsageError
 from penstock.observe import companions
 from penstock.observe.console.console_server import ConsoleServer
@@ -19,9 +20,11 @@ from penstock.observe.console.engine_client import EngineDoor
 from penstock.observe.console.logins import MOST_FAILURES, Logins, Refused
 from penstock.observe.console.web import FILES
 from penstock.policies import GroupOptions, StreamOptions
+from penstock.server.connections.connection import Connection
 from penstock.server.turns.turn import Turn
 from tests.support.console_client import ConsoleClient, serving_console
 from tests.support.engines import settings_with
+from tests.support.fake_server import FakeServer, FakeTransport
 
 NO_INLINE = re.compile(rb"<script(?![^>]*\bsrc=)|\son\w+=|\sstyle=|<style|javascript:", re.IGNORECASE)
 ELSEWHERE = re.compile(rb"https?://(?!www\.w3\.org/)|@import|url\(")
@@ -398,6 +401,29 @@ def test_the_server_sees_the_console_as_a_client(client: redis.Redis, console: C
     assert "penstock-console" in [one["name"] for one in client.client_list()]
 
 
+def test_a_session_comes_from_where_its_browser_is(client: redis.Redis, console: ConsoleClient) -> None:
+    seen = {one["name"]: one for one in client.client_list()}["penstock-console"]
+
+    assert (seen["addr"].partition(":")[0], seen["laddr"]) == ("127.0.0.1", f"127.0.0.1:{console.port}")
+    assert "U" not in seen["flags"]
+
+
+@pytest.mark.parametrize(
+    ("address", "answer"), [("127.0.0.1:50000", b"+OK"), ("192.0.2.7:50000", b"-ERR DEBUG command not allowed.")]
+)
+def test_what_clients_of_this_machine_may_do_is_not_for_browsers_of_others(address: str, answer: bytes) -> None:
+    server = FakeServer()
+    server.settings.read_line(["enable-debug-command", "local"], set())
+    connection = Connection(server.turn, client=Endpoints(address, "192.0.2.1:8379"))
+    pair = FakeTransport(peer="", local="")  # its ends have no names
+    connection.connection_made(pair)
+
+    connection.data_received(b"DEBUG SLEEP 0\r\n")
+    server.loop.turn()
+
+    assert b"".join(pair.written).startswith(answer)
+
+
 def test_a_change_without_the_pages_token_is_refused(console: ConsoleClient) -> None:
     console.csrf = ""
     assert console.post("/api/action", {"action": "acknowledge"}).status == 403
@@ -428,7 +454,7 @@ def test_without_a_password_the_console_is_not_reached_by_another_name(console: 
 class RefusingDoor:
     """Stands for a server that takes no password."""
 
-    async def client(self) -> "RefusingDoor":
+    async def client(self, browser: Endpoints) -> "RefusingDoor":
         return self
 
     async def ask(self, *words: bytes) -> hiredis.ReplyError | bytes:
@@ -450,16 +476,17 @@ async def test_passwords_cannot_be_tried_without_end() -> None:
     logins = Logins(cast(EngineDoor, RefusingDoor()), lambda: 1000.0)
     for _ in range(MOST_FAILURES):
         with pytest.raises(Refused, match="invalid username-password pair"):
-            await logins.with_password("default", "guess")
+            await logins.with_password("default", "guess", NOWHERE)
 
     with pytest.raises(Refused, match="Too many logins have failed"):
-        await logins.with_password("default", "secret")
+        await logins.with_password("default", "secret", NOWHERE)
 
 
 async def test_passwords_that_are_tried_at_the_same_time_count_too() -> None:
     logins = Logins(cast(EngineDoor, RefusingDoor()), lambda: 1000.0)
 
-    answers = await asyncio.gather(*[logins.with_password("default", "x") for _ in range(100)], return_exceptions=True)
+    guesses = [logins.with_password("default", "x", NOWHERE) for _ in range(100)]
+    answers = await asyncio.gather(*guesses, return_exceptions=True)
 
     assert sum("invalid username-password pair" in str(answer) for answer in answers) == MOST_FAILURES
 
@@ -467,7 +494,7 @@ async def test_passwords_that_are_tried_at_the_same_time_count_too() -> None:
 async def test_logins_that_succeed_are_not_counted() -> None:
     logins = Logins(cast(EngineDoor, TrustingDoor()), lambda: 1000.0)
     for _ in range(MOST_FAILURES + 1):
-        await logins.with_password("default", "secret")
+        await logins.with_password("default", "secret", NOWHERE)
 
 
 # -- starting ---------------------------------------------------------------------------------------------------------

@@ -1,16 +1,19 @@
 """The console's connection to its server: an ordinary client's, over a pair of sockets instead of a network.
 
 The server's loop has one end, as any other connection, so users and their rights, MONITOR, the slow log and CLIENT LIST
-hold for the console. The console's loop, in a thread of its own, has the other.
+hold for the console. The console's loop, in a thread of its own, has the other. To the server it comes from where the
+browser is: what only clients of this machine may do (`local`) is not for others by way of the console.
 """
 
 import asyncio
 import socket
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, Final, TypeAlias, cast
 
 import hiredis
 
+from penstock.engine.session import Endpoints
 from penstock.protocol.reply import bulks
 from penstock.server.connections.connection import Connection
 from penstock.server.turns.turn import Turn
@@ -32,10 +35,11 @@ class EngineDoor:
         self._turn = turn
         self._arriving: set[asyncio.Task[object]] = set()
 
-    async def client(self) -> "EngineClient":
+    async def client(self, browser: Endpoints) -> "EngineClient":
         """A new connection, of the user that a client has before it logs in.
 
-        Gone if the server has ended, or has no descriptors left.
+        browser: the addresses of the connection that asks for it. Gone if the server has ended, or has no descriptors
+        left.
         """
         try:
             ours, theirs = socket.socketpair()
@@ -44,7 +48,7 @@ class EngineDoor:
         ours.setblocking(False)
         theirs.setblocking(False)
         try:
-            self._turn.loop.call_soon_threadsafe(self._let_in, theirs)
+            self._turn.loop.call_soon_threadsafe(self._let_in, theirs, browser)
         except RuntimeError:  # its loop is closed
             ours.close()
             theirs.close()
@@ -52,11 +56,12 @@ class EngineDoor:
         reader, writer = await asyncio.open_connection(sock=ours, limit=PIECE)
         return EngineClient(reader, writer)
 
-    def _let_in(self, link: socket.socket) -> None:
+    def _let_in(self, link: socket.socket, browser: Endpoints) -> None:
         """Called in the server's loop."""
         loop = self._turn.loop
         arriving: asyncio.Task[object] = loop.create_task(
-            loop.connect_accepted_socket(lambda: cast(asyncio.Protocol, Connection(self._turn)), link)
+        greet = partial(Connection, self._turn, client=browser)
+            loop.connect_accepted_socket(cast("Callable[[], asyncio.Protocol]", greet), link)
         )
         self._arriving.add(arriving)
         arriving.add_done_callback(self._arriving.discard)

@@ -11,6 +11,7 @@ from typing import Final
 
 import hiredis
 
+from penstock.engine.session import Endpoints
 from penstock.observe.console.engine_client import EngineClient, EngineDoor, Gone
 
 MOST_LOGINS: Final = 64
@@ -64,9 +65,9 @@ class Logins:
         login.used_s = now_s
         return login
 
-    async def without_password(self) -> Login | None:
+    async def without_password(self, browser: Endpoints) -> Login | None:
         """A session of the user `default`, or None if it needs a password. Refused, Gone."""
-        client = await self._door.client()
+        client = await self._door.client(browser)
         whoami = await client.ask(b"ACL", b"WHOAMI")
         if isinstance(whoami, hiredis.ReplyError) and str(whoami).startswith("NOPERM"):
             return await self._keep(client, "default", False)  # logged in, and may not ask for its name
@@ -77,7 +78,7 @@ class Logins:
             return None
         raise Gone(str(whoami))
 
-    async def with_password(self, user: str, password: str) -> Login:
+    async def with_password(self, user: str, password: str, browser: Endpoints) -> Login:
         """A session of a user. Refused if the server does not take the password.
 
         A login counts as failed until the server has taken it: those that are asked at the same time count, too.
@@ -87,7 +88,7 @@ class Logins:
         if len(self._failures_s) >= MOST_FAILURES:
             raise Refused("Too many logins have failed. Try again in a minute.")
         self._failures_s.append(now_s)
-        client = await self._door.client()
+        client = await self._door.client(browser)
         answer = await client.ask(b"AUTH", user.encode(), password.encode())
         if isinstance(answer, hiredis.ReplyError):
             client.close()

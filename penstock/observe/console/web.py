@@ -14,6 +14,7 @@ from typing import Final
 from aiohttp import web
 
 from penstock.config.settings import Settings
+from penstock.engine.session import Endpoints
 from penstock.observe.console import names
 from penstock.observe.console.actions import Action, BadAction
 from penstock.observe.console.engine_client import EngineDoor, Gone
@@ -22,6 +23,7 @@ from penstock.observe.console.replies import RefusedByServer
 from penstock.observe.console.views import BadQuestion, View
 from penstock.observe.http_server import Handler, HttpServer, names_an_address
 from penstock.server.connections.admission import is_loopback
+from penstock.server.connections.connection import endpoints_of
 
 FILES: Final = {
     "/": ("index.html", "text/html"),
@@ -150,7 +152,7 @@ class Console:
         if login is not None and not login.has_password and not self._may_be_unknown(request):
             login = None
         if login is None and self._may_be_unknown(request):
-            login = await self._logins.without_password()
+            login = await self._logins.without_password(browser_of(request))
         if login is None:
             return web.json_response({"user": None})
         return self._with_cookie(login)
@@ -160,7 +162,8 @@ class Console:
         user, password = asked.get("user"), asked.get("password")
         if not isinstance(user, str) or not isinstance(password, str):
             raise web.HTTPBadRequest(reason="A login has a user and a password.")
-        return self._with_cookie(await self._logins.with_password(user or "default", password))
+        login = await self._logins.with_password(user or "default", password, browser_of(request))
+        return self._with_cookie(login)
 
     def _with_cookie(self, login: Login) -> web.Response:
         answer = web.json_response({"user": login.user, "csrf": login.csrf, "hasPassword": login.has_password})
@@ -242,6 +245,13 @@ class Console:
 
 NO_TEXT: Final = "The request has text that cannot be encoded."
 NO_PASSWORD: Final = "Without a password the console is for this machine only, under its address or as localhost."
+
+
+def browser_of(request: web.Request) -> Endpoints:
+    """The addresses of the connection that a request has come by. Gone if that has ended."""
+    if request.transport is None:
+        raise Gone("the page has left")
+    return endpoints_of(request.transport)
 
 
 def is_of_this_site(request: web.Request) -> bool:

@@ -46,6 +46,7 @@ class Connection(Link):
     """
 
     __slots__ = (
+        "_client",
         "_counted",
         "_input_ended",
         "_is_tls",
@@ -64,8 +65,10 @@ class Connection(Link):
         "session",
     )  # fmt: skip
 
-    def __init__(self, turn: "Turn", is_tls: bool = False) -> None:
+    def __init__(self, turn: "Turn", is_tls: bool = False, client: Endpoints | None = None) -> None:
+        """client: the addresses of the one behind it, where the peer is this process itself (the console)."""
         self._turn = turn
+        self._client = client
         self._reader = RequestReader(turn.request_limits.of(NO_CLIENT), turn.engine.batch_shapes)
         self._transport = cast(asyncio.Transport, None)  # there from connection_made on
         self.session = NO_CLIENT  # until the client is admitted
@@ -116,7 +119,10 @@ class Connection(Link):
 
     def endpoints(self) -> Endpoints:
         """The addresses of both ends. uvloop knows them until the connection is lost, those of TCP afterwards, too."""
-        return endpoints_of(self._transport)
+        own, client = endpoints_of(self._transport), self._client
+        if client is None:
+            return own
+        return Endpoints(client.address, client.local_address, client.is_unix_socket, own.descriptor)
 
     def has_peer(self) -> bool:
         """Whether the peer has neither closed nor half-closed, nor the connection been lost."""
