@@ -5,7 +5,8 @@ import pytest
 from penstock.clock import ManualClock
 from penstock.engine.aof.replay import Replay
 from penstock.engine.aof.rewrite import base_lines
-from penstock.engine.scripting import lock_scripts, scripts
+from penstock.engine.scripting import function_payload, lock_scripts, scripts
+from penstock.protocol.reply import bulks
 from tests.support.clock import NOW_MS
 from tests.support.dialogue import Dialogue, decoded
 from tests.support.engines import make_engine
@@ -49,15 +50,22 @@ def test_any_other_script_is_told_what_to_install(without_lua: Dialogue) -> None
     )
 
 
-def test_libraries_of_a_log_are_kept_for_the_next_base(without_lua: Dialogue) -> None:
+OTHER = b"#!lua name=other\nredis.register_function('other', function() return 1 end)"
+
+
+@pytest.mark.parametrize("policy", [b"APPEND", b"REPLACE", b"FLUSH"])
+def test_libraries_of_a_log_are_kept_for_the_next_base(without_lua: Dialogue, policy: bytes) -> None:
     engine = without_lua.engine
+    loaded = bulks([b"FUNCTION", b"LOAD", LIBRARY])
+    restored = bulks([b"FUNCTION", b"RESTORE", function_payload.written([OTHER]), policy])
     replay = Replay(engine.server, pytest.fail)
     replay.begin()
-    replay.lines([b"*3\r\n$8\r\nFUNCTION\r\n$4\r\nLOAD\r\n$%d\r\n%b\r\n" % (len(LIBRARY), LIBRARY)])
+    replay.lines([loaded, restored])
     replay.end()
 
-    assert LIBRARY in b"".join(base_lines(engine.keyspace, engine.settings, NOW_MS))
-    assert "pip install" in str(without_lua("FCALL twice 0 1"))
+    kept = b"".join(base_lines(engine.keyspace, engine.settings, NOW_MS))
+    assert (LIBRARY in kept, OTHER in kept) == (policy != b"FLUSH", True)
+    assert "pip install" in str(without_lua("FCALL other 0 1"))
 
 
 # -- locks beside Lua -------------------------------------------------------------------------------------------------

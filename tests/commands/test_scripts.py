@@ -272,6 +272,52 @@ def test_a_restore_that_is_refused_changes_nothing(dialogue: Dialogue) -> None:
     assert "Function not found" in str(dialogue("FCALL fine 0"))
 
 
+COUNTING = (
+    b"#!lua name=counting\nlocal calls = 0\n"
+    b"redis.register_function('calls', function() calls = calls + 1 return calls end)"
+)
+TWICE_AGAIN = LIBRARY.replace(b"name=lib", b"name=other")
+REFUSED_RESTORES = {
+    "a library that is there": ([LIBRARY, COUNTING], "APPEND", "Library lib already exists"),
+    "a function that is there": ([TWICE_AGAIN], "REPLACE", "Function twice already exists"),
+    "a library twice": ([LIBRARY, LIBRARY], "FLUSH", "Library 'lib' already exists"),
+    "a library twice, to be replaced": ([LIBRARY, LIBRARY], "REPLACE", "Library 'lib' already exists"),
+    "a function twice": ([LIBRARY, TWICE_AGAIN], "FLUSH", "Function twice already exists"),
+    "no code": ([COUNTING, b"#!lua name=bad\nthis is no Lua"], "FLUSH", "Error compiling function"),
+    "code that fails, behind what would be refused": (
+        [LIBRARY, b"#!lua name=bad\nx()"], "APPEND", "Error registering functions",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("codes", "policy", "text"), REFUSED_RESTORES.values(), ids=REFUSED_RESTORES)
+def test_what_functions_keep_is_there_after_a_restore_that_is_refused(
+    dialogue: Dialogue, codes: list[bytes], policy: str, text: str
+) -> None:
+    dialogue.words(b"FUNCTION", b"LOAD", LIBRARY)
+    dialogue.words(b"FUNCTION", b"LOAD", COUNTING)
+    dialogue("FCALL calls 0", "FCALL calls 0")
+    listed = dialogue("FUNCTION LIST WITHCODE")
+
+    answer = decoded(dialogue.words(b"FUNCTION", b"RESTORE", function_payload.written(codes), policy.encode()))
+
+    assert text in str(answer)
+    assert (dialogue("FCALL calls 0"), dialogue("FCALL twice 0 2")) == (3, 4)
+    assert dialogue("FUNCTION LIST WITHCODE") == listed
+
+
+@pytest.mark.parametrize("policy", ["FLUSH", "REPLACE"])
+def test_a_restore_takes_the_place_of_libraries_whose_functions_have_the_same_names(
+    dialogue: Dialogue, policy: str
+) -> None:
+    dialogue.words(b"FUNCTION", b"LOAD", LIBRARY)
+    dialogue.words(b"FUNCTION", b"LOAD", COUNTING)
+    moved = [LIBRARY.replace(b"twice", b"calls"), COUNTING.replace(b"'calls'", b"'twice'")]
+
+    assert decoded(dialogue.words(b"FUNCTION", b"RESTORE", function_payload.written(moved), policy.encode())) == b"OK"
+    assert (dialogue("FCALL twice 0 9"), dialogue("FCALL calls 0 9")) == (1, 18)
+
+
 @pytest.mark.parametrize(
     ("payload", "text"),
     [

@@ -8,7 +8,7 @@ from penstock.commands.scripting.scripting import ANY_KEYS, READ_KEYS, keys_and_
 from penstock.engine import refusals
 from penstock.engine.context import Context
 from penstock.engine.matching import globs
-from penstock.engine.scripting import function_payload, shebang
+from penstock.engine.scripting import function_payload
 from penstock.engine.scripting.function_libraries import LOAD_LIMIT_MS, REPLAY_LIMIT_MS, Library
 from penstock.engine.scripting.lua_machine import FLAGS, NO_LUA
 from penstock.engine.table.command_table import command, container
@@ -75,15 +75,25 @@ def function_load(ctx: Context, args: list[bytes]) -> bytes:
         replaces = True
     libraries = ctx.scripts.libraries
     try:
-        name = libraries.load(args[-1], replaces, REPLAY_LIMIT_MS if ctx.session.privileged else LOAD_LIMIT_MS)
+        name = libraries.load(args[-1], replaces, _limit_ms(ctx))
     except ReplyError as refusal:
-        if refusal.text != NO_LUA or not ctx.session.privileged:
+        if not _is_only_kept(ctx, refusal):
             raise
-        libraries.keep(args[-1])  # the log is being loaded
+        libraries.keep(args[-1])
         return reply.OK
     ctx.log_request(args)
     ctx.dirty += 1
     return reply.bulk(name)
+
+
+def _limit_ms(ctx: Context) -> int:
+    """How long a library's code may run."""
+    return REPLAY_LIMIT_MS if ctx.session.privileged else LOAD_LIMIT_MS
+
+
+def _is_only_kept(ctx: Context, refusal: ReplyError) -> bool:
+    """Whether a library is kept as code, for the next base: a log brings it, and there is no Lua to compile it."""
+    return refusal.text == NO_LUA and ctx.session.privileged
 
 
 @command(
@@ -239,7 +249,7 @@ def function_dump(ctx: Context, args: list[bytes]) -> bytes:
     summary="Brings the libraries of FUNCTION DUMP back.",
 )
 def function_restore(ctx: Context, args: list[bytes]) -> bytes:
-    """All libraries or none: what was there before comes back where one is refused."""
+    """All libraries, or none."""
     if len(args) > 4:
         raise refusals.unknown_or_wrong(args[1], args[0])
     policy = args[3].upper() if len(args) == 4 else b"APPEND"
@@ -247,20 +257,16 @@ def function_restore(ctx: Context, args: list[bytes]) -> bytes:
         raise ReplyError(b"ERR Wrong restore policy given, value should be either FLUSH, APPEND or REPLACE.")
     codes = function_payload.read(args[2])
     libraries = ctx.scripts.libraries
-    before = list(libraries.codes())
     try:
+        libraries.restore(codes, policy == b"FLUSH", policy == b"REPLACE", _limit_ms(ctx))
+    except ReplyError as refusal:
+        if not _is_only_kept(ctx, refusal):
+            raise
         if policy == b"FLUSH":
             libraries.flush()
         for code in codes:
-            name, _ = shebang.read_library(code)
-            if policy == b"APPEND" and name in libraries.by_name:
-                raise ReplyError(b"ERR Library %b already exists" % name)  # LOAD has quotes around the name
-            libraries.load(code, policy == b"REPLACE")
-    except ReplyError:
-        libraries.flush()
-        for code in before:
-            libraries.load(code, False)
-        raise
+            libraries.keep(code)
+        return reply.OK
     ctx.log_request(args)
     ctx.dirty += 1
     return reply.OK

@@ -73,7 +73,7 @@ class Libraries:
             raise ReplyError(b"ERR Library '%b' already exists" % name)
         library = self._compiled(name, code, body, limit_ms)
         try:
-            self._refuse_names(library, before)
+            self._refuse_names(library, [] if before is None else [before])
         except ReplyError:
             self._forget(library)
             raise
@@ -83,6 +83,29 @@ class Libraries:
         for function in library.functions:
             self.functions[function.name.lower()] = function
         return name
+
+    def restore(self, codes: list[bytes], removes: bool, replaces: bool, limit_ms: int = LOAD_LIMIT_MS) -> None:
+        """Make libraries of their codes; with `removes` in place of all, with `replaces` of those with their names.
+
+        Refused as a whole: what there is stays, and so does what its functions keep from one call to the next.
+        """
+        made = Libraries(self._machine, self._calls, {})
+        try:
+            for code in codes:
+                made.load(code, False, limit_ms)
+            former = list(self.by_name) if removes else [name for name in made.by_name if name in self.by_name]
+            if former and not (removes or replaces):
+                raise ReplyError(b"ERR Library %b already exists" % former[0])  # LOAD has quotes around the name
+            for library in made.by_name.values():
+                self._refuse_names(library, [self.by_name[name] for name in former])
+        except ReplyError:
+            made.flush()
+            raise
+        for name in former:
+            self.delete(name)
+        for library in made.by_name.values():
+            self._add(library)
+        self.functions.update(made.functions)
 
     def keep(self, code: bytes) -> None:
         """Keep a library that cannot be compiled here, for the next base."""
@@ -114,8 +137,9 @@ class Libraries:
             raise ReplyError(trouble)
         return library
 
-    def _refuse_names(self, library: Library, before: Library | None) -> None:
-        own = {function.name.lower() for function in before.functions} if before is not None else set()
+    def _refuse_names(self, library: Library, former: list[Library]) -> None:
+        """Refuse functions that others than the former libraries have, too."""
+        own = {function.name.lower() for before in former for function in before.functions}
         for function in library.functions:
             name = function.name.lower()
             if name in self.functions and name not in own:
