@@ -1,5 +1,7 @@
 """redis-py's locks: without Lua, and by scripts that do what Lua does."""
 
+import re
+
 import pytest
 
 from penstock.clock import ManualClock
@@ -50,6 +52,7 @@ def test_any_other_script_is_told_what_to_install(without_lua: Dialogue) -> None
     )
 
 
+WHERE = re.compile(r" script: [0-9a-f]{40}, on @user_script:\d+\.$")  # what Lua adds to an error of redis.call
 OTHER = b"#!lua name=other\nredis.register_function('other', function() return 1 end)"
 
 
@@ -66,6 +69,29 @@ def test_libraries_of_a_log_are_kept_for_the_next_base(without_lua: Dialogue, po
     kept = b"".join(base_lines(engine.keyspace, engine.settings, NOW_MS))
     assert (LIBRARY in kept, OTHER in kept) == (policy != b"FLUSH", True)
     assert "pip install" in str(without_lua("FCALL other 0 1"))
+
+
+@pytest.mark.parametrize("refused", ["get", "del", "pttl", "pexpire"])
+@pytest.mark.parametrize("script_of", ["LUA_RELEASE_SCRIPT", "LUA_EXTEND_SCRIPT", "LUA_REACQUIRE_SCRIPT"])
+def test_a_user_that_may_not_do_all_of_it_is_refused_as_by_lua(
+    monkeypatch: pytest.MonkeyPatch, script_of: str, refused: str
+) -> None:
+    code = getattr(pytest.importorskip("redis.lock").Lock, script_of).encode()
+    answer, left = told_without(refused, code)
+    monkeypatch.setattr(scripts, "find_spec", lambda name: None)
+    monkeypatch.setitem(__import__("sys").modules, "lupa", None)
+
+    assert told_without(refused, code) == (WHERE.sub("", answer), left)
+
+
+def told_without(refused: str, code: bytes) -> tuple[str, object]:
+    """What a user that may not run one command is told by a lock script, and what is left of the lock's time."""
+    dialogue = Dialogue(make_engine())
+    dialogue(f"ACL SETUSER u on nopass ~l +@all -{refused}", "SET l token PX 1000")
+    user = dialogue.another()
+    user("AUTH u x")
+    answer = decoded(user.words(b"EVAL", code, b"1", b"l", b"token", b"500", b"0"))
+    return str(answer), dialogue("PTTL l")
 
 
 # -- locks beside Lua -------------------------------------------------------------------------------------------------

@@ -58,7 +58,10 @@ def _reacquire(calls: Calls, key: bytes, given: list[bytes]) -> bytes:
 
 def _extend(calls: Calls, key: bytes, given: list[bytes]) -> bytes:
     """The time is added to what is left, or taken instead of it."""
-    left_ms = int(calls.call((b"pttl", key))[1:-2])
+    left = calls.call((b"pttl", key))
+    if left.startswith(b"-"):
+        return left
+    left_ms = int(left[1:-2])
     if left_ms < 0:
         return reply.ZERO
     time_ms = given[2]
