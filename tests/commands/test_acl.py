@@ -43,6 +43,12 @@ ALIKE = {
         f"ACL SETUSER default '#{HASH}'", "ACL LIST", f"ACL SETUSER default '!{HASH}'", "ACL LIST",
         "ACL SETUSER default resetpass", "ACL LIST", "AUTH x", AGAIN, "ACL LIST", "AUTH x",
     ],
+    "sorted by keys that another selector allows": [
+        "RPUSH a 1 2", "ACL SETUSER srt on nopass '(+sort ~a ~d)' '(+sort %R~*)'", "AUTH srt x", "SORT a BY w_*",
+        "SORT a GET w_*", "SORT a STORE d", "SORT a BY w_* STORE d", "SORT a GET w_* STORE d", "SORT a BY w_* STORE e",
+        "SORT e BY nosort GET #", "AUTH default x", "ACL SETUSER srt reset on nopass '~*' '+sort|a'", "AUTH srt x",
+        "SORT a BY w_*", "SORT a GET #", "SORT e GET #", "AUTH default x", "ACL DELUSER srt", "DEL a d e",
+    ],
     "off": ["ACL SETUSER default OFF", "ACL LIST", "PING", "AUTH default x", AGAIN],
     "allowed already": ["ACL SETUSER default +@all '~*' allkeys '&*' allchannels allcommands sanitize-payload", AGAIN],
 }  # fmt: skip

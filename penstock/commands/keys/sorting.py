@@ -276,7 +276,7 @@ def sort_ro(ctx: Context, args: list[bytes]) -> bytes:
 
 def _reads_every_key(ctx: Context) -> bool:
     session = ctx.session
-    return not session.state & RESTRICTED or (ctx.row is not None and session.user.reads_every_key(ctx.row))
+    return not session.state & RESTRICTED or (ctx.row is not None and session.user.reads_every_key(ctx.row, ctx.args))
 
 
 def _found(ctx: Context, key: bytes, options: SortArguments) -> list[bytes | None]:

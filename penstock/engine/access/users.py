@@ -111,10 +111,10 @@ class User:
                 worst = found
         return worst
 
-    def reads_every_key(self, row: Row) -> bool:
-        """Whether a command may read any key: SORT with BY or GET needs that (Redis 8.6.3)."""
+    def reads_every_key(self, row: Row, request: list[bytes]) -> bool:
+        """Whether a selector allows a request, and to read any key: SORT with BY or GET needs both (Redis 8.6.3)."""
         return not self.is_restricted or any(
-            row.name in selector.allowed and selector.reads_every_key() for selector in self.selectors
+            selector.reads_every_key() and selector.denial(row, request) is None for selector in self.selectors
         )
 
     def allows_key(self, key: bytes, reads: bool) -> bool:
