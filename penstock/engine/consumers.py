@@ -2,6 +2,10 @@
 
 from penstock.engine.context import Context
 from penstock.engine.policies import settling
+from penstock.engine.server_state import ServerState
+from penstock.engine.session import NO_CLIENT
+from penstock.engine.state import RESTRICTED
+from penstock.engine.waiting.blocked_request import BlockedRequest
 from penstock.storage.streams.pending.consumer import Consumer
 from penstock.storage.streams.pending.group import Group
 
@@ -19,3 +23,23 @@ def new_consumer(ctx: Context, key: bytes, group: Group, name: bytes) -> Consume
         settling.consumer_made(ctx, key, group)
     ctx.event("t", b"xgroup-createconsumer", key)
     return consumer
+
+
+def make_again(server: ServerState, reader: BlockedRequest, now_us: int) -> None:
+    """The consumer of a reader that is blocked at a group exists again from the next event on, if it was deleted.
+
+    Not for a reader whose user may not read there any more, or whose connection is about to be closed.
+    """
+    session, key = reader.session, reader.keys[0]
+    if session in server.clients.to_close:
+        return
+    if session.state & RESTRICTED and session.user.denial(reader.row, reader.args) is not None:
+        return
+    ctx = server.context
+    ctx.begin(NO_CLIENT, now_us)
+    ctx.select(reader.db_index)
+    stream = ctx.stream(key)
+    group = None if stream is None or reader.group is None else stream.groups.get(reader.group)
+    if group is not None and reader.consumer not in group.consumers:
+        new_consumer(ctx, key, group, reader.consumer)
+        server.effects.end_unit()

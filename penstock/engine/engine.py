@@ -68,9 +68,9 @@ class Engine(Runner):
     """
 
     __slots__ = (
-        "_alone", "_runnable", "_slow", "access", "batch_shapes", "began_us", "blocking", "changed", "clients", "clock",
-        "commands", "conditions", "effects", "keyspace", "lazy_free", "memory", "only_data", "persistence", "policies",
-        "replication", "scripts", "server", "settings", "statistics", "telemetry", "waiting",
+        "_alone", "_make_consumer", "_runnable", "_slow", "access", "batch_shapes", "began_us", "blocking", "changed",
+        "clients", "clock", "commands", "conditions", "effects", "keyspace", "lazy_free", "memory", "only_data",
+        "persistence", "policies", "replication", "scripts", "server", "settings", "statistics", "telemetry", "waiting",
     )  # fmt: skip
 
     def __init__(
@@ -107,6 +107,7 @@ class Engine(Runner):
         self.changed = False  # whether the last request changed something that was logged
         self.began_us = 0  # when the last handle_batches began
         self._alone = one([])  # the request that `run` was given last
+        self._make_consumer = partial(consumers.make_again, server)
         self.memory = server.memory = MemoryLimit(
             settings, clock, server.statistics, Evictor(server).evict, partial(server.conditions.set, MEMORY_LIMITED)
         )
@@ -483,17 +484,6 @@ class Engine(Runner):
 
     # -- waiting ----------------------------------------------------------------------------------------------------
 
-    def make_consumer(self, db_index: int, key: bytes, group: bytes, name: bytes, now_us: int) -> None:
-        """A consumer that was deleted while a reader of it is blocked exists again from the next event on."""
-        ctx = self.server.context
-        ctx.begin(NO_CLIENT, now_us)
-        ctx.select(db_index)
-        stream = ctx.stream(key)
-        found = None if stream is None else stream.groups.get(group)
-        if found is not None and name not in found.consumers:
-            consumers.new_consumer(ctx, key, found, name)
-            self.effects.end_unit()
-
     def retry(self, blocked: BlockedRequest, now_us: int) -> bool:
         """Run a blocked request again; whether it waits no more: it was served, or its client has gone.
 
@@ -531,7 +521,7 @@ class Engine(Runner):
         most = SERVED_AT_ONCE
         while self.blocking.ready:
             db_index, key = self.blocking.next_ready()
-            most -= self.blocking.serve(self.retry, self.make_consumer, db_index, key, now_us, most)
+            most -= self.blocking.serve(self.retry, self._make_consumer, db_index, key, now_us, most)
 
     # -- time -------------------------------------------------------------------------------------------------------
 

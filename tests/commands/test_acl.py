@@ -186,6 +186,19 @@ def test_a_command_keeps_its_name_in_rules_when_it_is_renamed() -> None:
     )
 
 
+@pytest.mark.parametrize("change", ["ACL SETUSER u resetkeys", "ACL SETUSER u -xreadgroup", "ACL DELUSER u"])
+def test_no_consumer_is_made_for_a_blocked_reader_that_may_not_read_any_more(dialogue: Dialogue, change: str) -> None:
+    dialogue("XGROUP CREATE s g $ MKSTREAM", "ACL SETUSER u on nopass +@all %R~s")
+    first, other = dialogue.another(), dialogue.another()
+    other("AUTH u x")
+    for client, name in ((first, "a"), (other, "b")):
+        client(f"XREADGROUP GROUP g {name} BLOCK 0 STREAMS s >")
+
+    dialogue("MULTI", change, "DEL s", "XGROUP CREATE s g $ MKSTREAM", "EXEC")
+
+    assert [consumer[1] for consumer in dialogue("XINFO CONSUMERS s g")] == [b"a"]
+
+
 def test_a_first_argument_with_spaces_is_refused(dialogue: Dialogue) -> None:
     """Redis 8.6.3 takes it, and stops when it is asked to show the user."""
     assert str(dialogue("ACL SETUSER joe '+select|a b'")).endswith("Syntax error")

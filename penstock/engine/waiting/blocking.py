@@ -22,8 +22,8 @@ SERVED_AT_ONCE: Final = 25  # readers of streams with policies; the next tick go
 Retry: TypeAlias = Callable[[BlockedRequest, int], bool]
 """Runs a blocked request again, at a time in unix us; whether it was served."""
 
-MakeConsumer: TypeAlias = Callable[[int, bytes, bytes, bytes, int], None]
-"""Makes a consumer of a group: database, key, group, name, the time in unix us."""
+MakeConsumer: TypeAlias = Callable[[BlockedRequest, int], None]
+"""Makes the consumer of a reader of a group, if there is none and its user may read there; the time in unix us."""
 
 
 class Queue:
@@ -237,14 +237,15 @@ class Blocking:
         names = queue.lost.pop(blocked.group, set())
         stream = self._keyspace.databases[blocked.db_index].values.get(blocked.keys[0])
         group = stream.groups.get(blocked.group) if isinstance(stream, Stream) else None
+        readers = queue.plain[blocked.group]
         if group is not None and queue.passed_group.get(blocked.group) is not group:
             # Another stream or group took the place of the one they blocked at (RENAME, COPY, a transaction).
             queue.passed_group[blocked.group] = group
-            names = {reader.consumer for reader in queue.plain[blocked.group]}
-        elif names:
-            names &= {reader.consumer for reader in queue.plain[blocked.group]}  # those with readers that still wait
-        for name in sorted(names):
-            make_consumer(blocked.db_index, blocked.keys[0], blocked.group, name, now_us)
+            names = {reader.consumer for reader in readers}
+        if names:
+            for reader in sorted(readers, key=_consumer_of):
+                if reader.consumer in names:
+                    make_consumer(reader, now_us)
 
     # -- seen times -------------------------------------------------------------------------------------------------
 
@@ -348,6 +349,10 @@ class Blocking:
             heappop(self._claims)
         due = [heap[0][0] for heap in (self._deadlines, self._claims) if heap]
         return min(due, default=0)
+
+
+def _consumer_of(reader: BlockedRequest) -> bytes:
+    return reader.consumer
 
 
 def _first(readers: dict[BlockedRequest, int]) -> tuple[int, BlockedRequest]:
