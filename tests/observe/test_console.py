@@ -424,6 +424,23 @@ def test_what_clients_of_this_machine_may_do_is_not_for_browsers_of_others(addre
     assert b"".join(pair.written).startswith(answer)
 
 
+def test_where_the_database_or_the_transaction_is_refused_nothing_is_run(
+    guarded: ConsoleClient, keeper: redis.Redis
+) -> None:
+    keeper.xgroup_create("orders", "shop", "0")
+    keeper.xreadgroup("shop", "alice", {"orders": ">"})
+    keeper.execute_command("ACL SETUSER clerk on >pw +@all -select -multi ~orders %R~dead")
+    guarded.enter("clerk", "pw")
+    chosen: dict[str, Any] = {"key": "orders", "group": "shop", "ids": ["1-0"], "run": True}
+
+    elsewhere = guarded.act("acknowledge", db=1, **chosen)
+    buried = guarded.act("dead-letter", target="dead", **chosen)
+
+    assert "run the 'select' command" in elsewhere["replies"][-1][0]
+    assert all("run the 'multi' command" in one[0] for one in buried["replies"])
+    assert (keeper.xpending("orders", "shop")["pending"], keeper.exists("dead")) == (1, 0)
+
+
 def test_a_change_without_the_pages_token_is_refused(console: ConsoleClient) -> None:
     console.csrf = ""
     assert console.post("/api/action", {"action": "acknowledge"}).status == 403

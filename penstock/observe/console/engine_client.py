@@ -21,6 +21,7 @@ from penstock.server.turns.turn import Turn
 Words: TypeAlias = list[bytes]
 
 PIECE: Final = 65536
+MULTI: Final[Words] = [b"MULTI"]
 PATIENCE_S: Final = 20.0  # for all replies to a pipeline
 
 
@@ -59,8 +60,8 @@ class EngineDoor:
     def _let_in(self, link: socket.socket, browser: Endpoints) -> None:
         """Called in the server's loop."""
         loop = self._turn.loop
-        arriving: asyncio.Task[object] = loop.create_task(
         greet = partial(Connection, self._turn, client=browser)
+        arriving: asyncio.Task[object] = loop.create_task(
             loop.connect_accepted_socket(cast("Callable[[], asyncio.Protocol]", greet), link)
         )
         self._arriving.add(arriving)
@@ -88,7 +89,9 @@ class EngineClient:
     async def pipeline(self, requests: Sequence[Words], db: int | None = None) -> list[Any]:
         """The replies to some requests, in a database if one is named. Gone if the connection ends.
 
-        Replies are read to the end also where a page leaves before: others of its session use the connection.
+        The database and a transaction's MULTI are asked for first. Where that is refused, the requests are not sent,
+        and get its reply: they would be run in another database, or one by one. Replies are read to the end also where
+        a page leaves before: others of its session use the connection.
         """
         return await asyncio.shield(self._pipeline(requests, db))
 
@@ -96,25 +99,28 @@ class EngineClient:
         async with self._lock:
             if not self.is_open:
                 raise Gone("the connection to the server has ended")
-            requests = list(requests)
-            selects = db is not None and db != self._db
-            if db is not None and selects:
-                requests.insert(0, [b"SELECT", b"%d" % db])
             try:
                 async with asyncio.timeout(PATIENCE_S):
-                    replies = await self._exchange(requests)
+                    return await self._carry_out(list(requests), db)
             except (OSError, TimeoutError, hiredis.ProtocolError) as problem:
                 self.close()
                 raise Gone(f"the server does not answer: {problem or 'it takes too long'}") from None
             except asyncio.CancelledError:
                 self.close()  # what comes next on it would be a reply to this
                 raise
-            if db is None or not selects:
-                return replies
-            if isinstance(replies[0], hiredis.ReplyError):
-                return [replies[0]] * (len(replies) - 1)
+
+    async def _carry_out(self, requests: list[Words], db: int | None) -> list[Any]:
+        if db is not None and db != self._db:
+            (selected,) = await self._exchange([[b"SELECT", b"%d" % db]])
+            if isinstance(selected, hiredis.ReplyError):
+                return [selected] * len(requests)
             self._db = db
-            return replies[1:]
+        if requests[:1] != [MULTI]:
+            return await self._exchange(requests)
+        (begun,) = await self._exchange([MULTI])
+        if isinstance(begun, hiredis.ReplyError):
+            return [begun] * len(requests)
+        return [begun, *await self._exchange(requests[1:])]
 
     async def _exchange(self, requests: Sequence[Words]) -> list[Any]:
         self._writer.write(b"".join([bulks(words) for words in requests]))
