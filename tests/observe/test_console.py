@@ -17,7 +17,7 @@ from penstock.errors import UsageError
 from penstock.observe import companions
 from penstock.observe.console.console_server import ConsoleServer
 from penstock.observe.console.engine_client import EngineDoor
-from penstock.observe.console.logins import MOST_FAILURES, Logins, Refused
+from penstock.observe.console.logins import MOST_FAILURES, MOST_LOGINS, Logins, Refused
 from penstock.observe.console.web import FILES
 from penstock.policies import GroupOptions, StreamOptions
 from penstock.server.connections.connection import Connection
@@ -458,6 +458,15 @@ def test_a_change_without_the_pages_token_is_refused(console: ConsoleClient) -> 
 def test_what_another_site_sends_is_refused(console: ConsoleClient, header: dict[str, str]) -> None:
     assert console.post("/api/action", {"action": "acknowledge"}, **header).status == 403
     assert console.post("/api/login", {"user": "default", "password": "x"}, **header).status == 403
+
+
+@pytest.mark.parametrize("header", [{"Origin": "http://evil.example"}, {"Sec-Fetch-Site": "cross-site"}], ids=str)
+def test_pages_of_other_sites_begin_no_session_and_end_none(console: ConsoleClient, header: dict[str, str]) -> None:
+    for _ in range(MOST_LOGINS + 1):
+        assert ConsoleClient(console.port).get("/api/session", **header).status == 403
+
+    assert console.get("/", **header).status == 200
+    assert console.get("/api/view?view=overview").status == 200
 
 
 def test_without_a_password_the_console_is_not_reached_by_another_name(console: ConsoleClient) -> None:

@@ -95,7 +95,7 @@ class Console:
         try:
             if not is_encodable(request.path_qs):
                 answer: web.StreamResponse = refusal(400, NO_TEXT)
-            elif request.method == "POST" and not is_of_this_site(request):
+            elif request.path.startswith("/api/") and not is_of_this_site(request):
                 answer = refusal(403, "The request comes from another site.")
             else:
                 answer = await handler(request)
@@ -255,14 +255,16 @@ def browser_of(request: web.Request) -> Endpoints:
 
 
 def is_of_this_site(request: web.Request) -> bool:
-    """Whether a POST is JSON from the console's own page, or from a program that is no browser."""
+    """Whether a request is from the console's own page, a POST with JSON, or from a program that is no browser.
+
+    Also one that only asks: each that has no session would begin one, and end the session that was unused for longest.
+    """
     origin = request.headers.get("Origin")
     if origin is not None and origin.partition("://")[2] != request.host:
         return False
-    return request.content_type == "application/json" and request.headers.get("Sec-Fetch-Site", "same-origin") in (
-        "same-origin",
-        "none",
-    )
+    if request.method == "POST" and request.content_type != "application/json":
+        return False
+    return request.headers.get("Sec-Fetch-Site", "same-origin") in ("same-origin", "none")
 
 
 def is_encodable(text: str) -> bool:
