@@ -1,11 +1,13 @@
 """redis.conf and flags, as redis-server takes them; and CONFIG REWRITE's side of it."""
 
+import os
 import re
 from pathlib import Path
+from stat import S_ISDIR
 
 import pytest
 
-from penstock.config import config_file, quoting
+from penstock.config import config_file, quoting, whole_file
 from penstock.config.settings import DIRECTIVES, Settings
 from penstock.errors import UsageError
 from tests.support.reference_server import NoReference, reference_binary
@@ -286,6 +288,17 @@ def test_a_rewrite_replaces_the_file_at_once(tmp_path: Path) -> None:
     assert path.read_text() == "hz 30\n"
     assert path.stat().st_mode & 0o777 == 0o640
     assert [inside.name for inside in tmp_path.iterdir()] == ["redis.conf"]
+
+
+def test_a_file_that_is_replaced_is_safe_from_a_power_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "users.acl"
+    path.write_text("old")
+    synced: list[tuple[bool, str]] = []
+    monkeypatch.setattr(os, "fsync", lambda fd: synced.append((S_ISDIR(os.fstat(fd).st_mode), path.read_text())))
+
+    whole_file.replace(path, b"new", 0o600)
+
+    assert synced == [(False, "old"), (True, "new")]
 
 
 def test_a_directive_of_former_times_gets_no_other_s_name() -> None:

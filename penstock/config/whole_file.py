@@ -1,6 +1,7 @@
 """Replaces a small file as a whole, so that a crash leaves the old one or the new one."""
 
 import os
+from contextlib import suppress
 from pathlib import Path
 
 
@@ -21,14 +22,17 @@ def replace(path: Path, content: bytes, permissions: int) -> None:
         except OSError:
             Path(temporary.name).unlink()
             raise
+    with suppress(PermissionError):  # a directory may be written to, and not read
+        sync_directory(str(path.parent))
+
+
+def sync_directory(path: str) -> None:
+    """Make file creations, renames and removals in a directory safe from a power failure."""
+    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
     try:
-        folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
-    except PermissionError:
-        return  # it may be written to, and not read
-    try:
-        os.fsync(folder)
+        os.fsync(fd)
     finally:
-        os.close(folder)
+        os.close(fd)
 
 
 def permissions_of(path: Path, new: int) -> int:

@@ -12,6 +12,8 @@ import struct
 import sys
 from typing import Final, Protocol
 
+from penstock.config import whole_file
+
 # Linux: FS_IOC_RESVSP64 (linux/falloc.h) is fallocate with FALLOC_FL_KEEP_SIZE. Python's fcntl module can call it, but
 # not fallocate: os.posix_fallocate changes the file's size.
 LINUX_SPACE: Final = struct.Struct("hhqqiI4i")  # struct space_resv: type, whence, start, length, sysid, pid, unused
@@ -202,11 +204,7 @@ class SystemDisk:
         os.unlink(path)  # noqa: PTH108 - paths are plain text here
 
     def sync_directory(self, path: str) -> None:
-        fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            os.fsync(fd)
-        finally:
-            os.close(fd)
+        whole_file.sync_directory(path)
 
     def lock(self, path: str) -> File | None:
         fd = open_regular(path, os.O_RDWR | os.O_CREAT)
