@@ -53,6 +53,22 @@ def test_a_discard_sent_while_the_server_was_busy_ends_the_transaction(late: Lat
     assert str(late.other("EXEC")) == "ERR EXEC without MULTI"
 
 
+def test_a_function_that_runs_is_shown_with_its_words_whatever_a_user_may_read(late: Late) -> None:
+    code = b"#!lua name=lib\nredis.register_function('f', function() while true do end end)"
+    late.caller.words(b"FUNCTION", b"LOAD", code)
+    late.caller("ACL SETUSER u on nopass ~foo:* +@all", "ACL SETUSER v on nopass ~foo:* +@all -function")
+    shown, hidden = late.other.another(), late.other.another()
+    shown("AUTH u x")
+    hidden("AUTH v x")
+
+    late.caller("FCALL f 1 topsecret:1 hidden")
+
+    assert shown("FUNCTION STATS")[1][3] == [b"FCALL", b"f", b"1", b"topsecret:1", b"hidden"]
+    assert str(hidden("FUNCTION STATS")).startswith("NOPERM")
+    assert late.other("FUNCTION KILL") == b"OK"
+    late.finish()
+
+
 def test_a_script_that_has_written_goes_on_to_its_end_and_is_one_unit(late: Late, log: UnitLog) -> None:
     script(late.caller, "redis.call('SET', 'a', '1') for i = 1, 1e7 do end redis.call('INCR', 'a') return 'done'")
 
