@@ -202,6 +202,9 @@ def test_role_info_and_config_name_the_master(replica: Replica) -> None:
     info = replica.ask("INFO replication").decode().split("\r\n")
     assert info[1:5] == ["role:slave", "master_host:127.0.0.1", "master_port:7001", "master_link_status:up"]
     assert replica.ask("CONFIG GET replicaof") == [b"replicaof", b"127.0.0.1 7001"]
+    assert replica.ask("HELLO")[10:12] == [b"role", b"replica"]
+    replica.ask("REPLICAOF NO ONE")
+    assert replica.ask("HELLO")[10:12] == [b"role", b"master"]
 
 
 @pytest.mark.parametrize(

@@ -100,7 +100,7 @@ def hello(ctx: Context, args: list[bytes]) -> bytes:
             (b"proto", reply.integer(version)),
             (b"id", reply.integer(session.id)),
             (b"mode", reply.bulk(b"standalone" if ctx.cluster is None else b"cluster")),
-            (b"role", reply.bulk(b"master")),
+            (b"role", reply.bulk(b"master" if ctx.replication.master is None else b"replica")),
             (b"modules", reply.EMPTY_ARRAY),
         ],
         session.resp3,
