@@ -20,7 +20,7 @@ from tests.pipeline.connector.loss_history import Server, reached
 from tests.pipeline.connector.test_cursor_reader import fill
 from tests.pipeline.driving import Query, to_its_end
 
-SHARED = {"group": "g", "groupMode": "shared", "startingId": "earliest"}
+SHARED = {"group": "g", "groupMode": "shared", "consumer": "spark", "startingId": "earliest"}
 
 
 @pytest.fixture
@@ -436,11 +436,18 @@ def test_a_query_ends_with_the_number_that_its_task_missed(
 
 
 @pytest.mark.parametrize(
-    "take",
-    [("XTRIM", "s", "MINID", "1-16"), ("XDEL", "s", *[f"1-{seq}" for seq in range(11, 16)])],
-    ids=["trim", "XDEL"],
+    ("take", "cause", "count"),
+    [
+        (("XTRIM", "s", "MINID", "1-16"), "trimmed", 5),
+        (("XTRIM", "s", "MINID", "1-36"), "trimmed", 25),  # fewer are left than the batch may have
+        (("XDEL", "s", *[f"1-{seq}" for seq in range(11, 16)]), "deleted", 5),
+        (("XDEL", "s", *[f"1-{seq}" for seq in range(11, 36)]), "deleted", 25),
+    ],
+    ids=["trim", "long trim", "XDEL", "long XDEL"],
 )
-def test_what_is_taken_between_a_look_and_the_counting_of_a_limited_batch_is_told_of(take: tuple[str, ...]) -> None:
+def test_what_is_taken_between_a_look_and_the_counting_of_a_limited_batch_is_told_of(
+    take: tuple[str, ...], cause: str, count: int
+) -> None:
     server = Server()
     for seq in range(1, 41):
         server.ask("XADD", "s", f"1-{seq}", "n", seq)
@@ -450,7 +457,7 @@ def test_what_is_taken_between_a_look_and_the_counting_of_a_limited_batch_is_tol
         )
         assert len(stream.batch() or ()) == 10
         server.on_look = partial(server.ask, *take)
-        with pytest.warns(UserWarning, match="5 entries were"):
-            assert len(stream.run_to_end()) == 25
+        with pytest.warns(UserWarning, match=f"{count} entries were"):
+            assert len(stream.run_to_end()) == 30 - count
 
-        assert stream.reader.missing()["entriesMissing"] == 5
+        assert stream.reader.missing()["entriesMissingByCause"] == {cause: count}

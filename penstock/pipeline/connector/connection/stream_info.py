@@ -34,6 +34,11 @@ class StreamState:
     added: int  # ever
     max_deleted: StreamId  # by XDEL; trimming does not move it (Redis 8.6.3)
 
+    @property
+    def removed(self) -> int:
+        """How many entries were ever trimmed or deleted."""
+        return self.added - self.length
+
     @classmethod
     def of(cls, reply: object) -> "StreamState":
         fields = mapping(reply)

@@ -247,13 +247,13 @@ class CursorReader(StreamReader):
             client, sizing = self.connections.asking[name], self.options.sizing
             counted = rate_limit.count_entries(client, some, sizing.fetch, self.options.fetch_bytes)
             # What was removed before it was counted is in no count, and the looks before do not tell of it.
-            now = stream_states(client, [key for key, found in counted.items() if not found.is_end])
+            now = stream_states(client, counted)
             for key, found in counted.items():
                 stream = (name, key)
                 if not found.is_end:
                     since = uncounted_since(begin[stream], self.states[stream], now.get(key))
                     found = replace(found, end=replace(found.end, since=since))
-                ends[stream] = self._counted_end(stream, begin[stream], found, parts[stream])
+                ends[stream] = self._counted_end(stream, begin[stream], found, now.get(key), parts[stream])
         return ends
 
     def _whole(self, stream: StreamOf, place: Position, entries: int, parts: int) -> Position:
@@ -264,10 +264,15 @@ class CursorReader(StreamReader):
         uncounted = place.seen or state if place.added is None else state if cuts else None
         return replace(end, cuts=cuts, seen=uncounted)
 
-    def _counted_end(self, stream: StreamOf, place: Position, counted: Counted, parts: int) -> Position:
-        """The end of a batch whose entries were counted; what is missing is reported, and it begins behind that."""
+    def _counted_end(
+        self, stream: StreamOf, place: Position, counted: Counted, now: StreamState | None, parts: int
+    ) -> Position:
+        """The end of a batch whose entries were counted; what is missing is reported, and it begins behind that.
+
+        `now`: the stream after they were counted, None if it is gone.
+        """
         state = self.states[stream]
-        lost = count_loss(place, state, counted.entries) if counted.is_end else None
+        lost = count_loss(place, state, counted.entries, now) if counted.is_end else None
         if lost is not None:
             self.report_loss(stream, lost)
             self._adjusted[stream] = begin = lost.resume_at or place

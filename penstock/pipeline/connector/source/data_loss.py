@@ -64,7 +64,7 @@ def warn_or_end(loss: Loss, where: str, when: str) -> None:
 
 def beginning(state: StreamState) -> Position:
     """The position before a stream's first entry. Entries removed earlier count neither as read nor as missing."""
-    return Position(ids.ZERO, state.added - state.length)
+    return Position(ids.ZERO, state.removed)
 
 
 def entries_after(entry_id: StreamId, state: StreamState) -> int | None:
@@ -114,7 +114,7 @@ def is_earlier(state: StreamState, seen: StreamState) -> bool:
     falls = state.last < seen.last or state.added < seen.added or state.max_deleted < seen.max_deleted
     if falls or (state.added > seen.added and state.last == seen.last):
         return True
-    removed = state.added - state.length - (seen.added - seen.length)
+    removed = state.removed - seen.removed
     gone = 0  # at least so many of those that were seen
     if seen.length and (not state.length or state.first > seen.last):
         gone = seen.length
@@ -127,8 +127,11 @@ def is_earlier(state: StreamState, seen: StreamState) -> bool:
     return has_seen and state.max_deleted <= seen.last and removed >= seen.length
 
 
-def count_loss(place: Position, state: StreamState, behind: int | None) -> Loss | None:
-    """What was lost after a position that has `behind` entries after it; None if nothing was, or it is not known."""
+def count_loss(place: Position, state: StreamState, behind: int | None, now: StreamState | None = None) -> Loss | None:
+    """What was lost after a position that has `behind` entries after it; None if nothing was, or it is not known.
+
+    `now`: the stream when they had been counted, if that was after `state`. Only it tells what was taken meanwhile.
+    """
     if place.added is None or behind is None:
         return None
     missing = state.added - place.added - behind
@@ -136,8 +139,9 @@ def count_loss(place: Position, state: StreamState, behind: int | None) -> Loss 
         return _went_back(f"{_text(place.id)} was read with {place.added} entries added", 0, place, state)
     if not missing:
         return None
-    cause = cause_of(place.counted_from, state)
-    first = _text(state.first) if state.length else "none"
+    now = now or state
+    cause = WENT_BACK if is_earlier(now, state) else cause_of(place.counted_from, now)
+    first = _text(now.first) if now.length else "none"
     return Loss(
         cause,
         missing,
@@ -233,7 +237,7 @@ def uncounted_loss(after: StreamId, planned: StreamState, spare: int, state: Str
     """
     if is_earlier(state, planned):
         return Loss(WENT_BACK, 0, "the stream was deleted and made anew, or the server has lost its end", True)
-    removed = planned.length + state.added - planned.added - state.length
+    removed = state.removed - planned.removed
     cause = cause_of(after, state)
     if cause == TRIMMED:
         removed -= spare
