@@ -16,11 +16,13 @@ from typing import Any
 import hiredis
 import pytest
 
+from penstock.clock import ManualClock
 from penstock.pipeline.connector.connection.client import Client, mapping, parsed
 from penstock.pipeline.connector.source import cursor_reader, shared_reader
 from penstock.pipeline.errors import DataLoss
 from penstock.storage.streams import ids
 from tests.pipeline.driving import Query
+from tests.support.clock import NOW_MS
 from tests.support.dialogue import Dialogue
 from tests.support.engines import make_engine
 
@@ -29,18 +31,25 @@ HARMLESS, TRIM, DELETE, BACK = "harmless", "trim", "delete", "back"
 
 
 class Server:
-    """An engine that the connector reaches without a network; `looks` are what its driver saw of XINFO STREAM."""
+    """An engine that the connector reaches without a network; `looks` are what its driver saw of XINFO STREAM.
+
+    `between` is called before each of the connector's requests with that request, except within a transaction.
+    """
 
     def __init__(self) -> None:
-        self.dialogue = Dialogue(make_engine())
+        self.clock = ManualClock(NOW_MS)
+        self.dialogue = Dialogue(make_engine(self.clock))
         self.looks: list[tuple[int, int, int]] = []
         self.asks_for_task = False
-        self.on_look: Callable[[], None] = lambda: None  # a reply tells the query a stream's counters
+        self.between: Callable[[list[bytes]], object] = lambda _request: None
+        self.on_look: Callable[[], object] = lambda: None  # a reply tells the query a stream's counters
+        self._connector = self.dialogue.another()
+        self._queued: list[list[bytes]] | None = None  # the requests of the connector's transaction
         self._published: list[bytes] = []
 
     def ask(self, *words: str | int | bytes) -> Any:
         texts = [word if isinstance(word, bytes) else str(word).encode() for word in words]
-        return parsed(self._handle(texts))[0]
+        return parsed(self.dialogue.words(*texts))[0]
 
     def answer(self, payload: bytes) -> bytes:
         """The replies to requests; none of them blocks."""
@@ -48,21 +57,36 @@ class Server:
         reader.feed(payload)
         replies = []
         while (words := reader.gets()) is not False:
+            if self._queued is None:
+                self.between(words)
             if b"BLOCK" in words:
                 at = words.index(b"BLOCK")
                 del words[at : at + 2]
             if words[0] == b"PUBLISH":
                 self._published.append(words[2])
-            replies.append(self._handle(words))
-            if words[:2] != [b"XINFO", b"STREAM"] or replies[-1][:1] == b"-":
-                continue
-            if not self.asks_for_task:  # what a task has seen nothing tells the driver
-                self.on_look()
-                self.looks.append(counters(parsed(replies[-1])[0]))
+            replies.append(self._connector.words(*words))
+            self._note(words, replies[-1])
         return b"".join(replies)
 
-    def _handle(self, words: list[bytes]) -> bytes:
-        return self.dialogue.words(*words)
+    def _note(self, words: list[bytes], reply: bytes) -> None:
+        """Follow the connector's transaction, and note its looks: those in one are when it is executed."""
+        if words[0] in (b"MULTI", b"DISCARD"):
+            self._queued = [] if words[0] == b"MULTI" and reply == b"+OK\r\n" else None
+        elif words[0] == b"EXEC" and self._queued is not None:
+            queued, self._queued = self._queued, None
+            (found,) = parsed(reply)
+            for one, answer in zip(queued, found if isinstance(found, list) else (), strict=False):
+                self._look(one, answer)
+        elif self._queued is not None:
+            self._queued.append(words)
+        elif words[:2] == [b"XINFO", b"STREAM"]:
+            self._look(words, parsed(reply)[0])
+
+    def _look(self, words: list[bytes], answer: Any) -> None:
+        """What a task has seen nothing tells the driver."""
+        if words[:2] == [b"XINFO", b"STREAM"] and isinstance(answer, list) and not self.asks_for_task:
+            self.on_look()
+            self.looks.append(counters(answer))
 
     def messages(self) -> list[bytes]:
         found, self._published = self._published, []
@@ -94,12 +118,16 @@ def reached(server: Server) -> Iterator[None]:
 
 
 class History:
-    """One seed's history. After `run`: what was lost, what was told of it."""
+    """One seed's history. After `run`: what was lost, what was told of it.
 
-    def __init__(self, seed: int, shared: bool) -> None:
+    `amid`: things happen between any two requests of the query, too.
+    """
+
+    def __init__(self, seed: int, shared: bool, amid: bool = False) -> None:
         self.chance = random.Random(seed)
         self.server = Server()
         self.shared = shared
+        self.amid = amid
         self.steps: list[str] = []
         self.acts: set[str] = set()  # since the query began
         self.past: set[str] = set()  # before
@@ -112,6 +140,7 @@ class History:
         self.warned: list[str] = []
         self.counted: dict[str, int] = {}
         self.has_others = False  # another consumer read in the query's group
+        self.passed: set[int] = set()  # taken before the group came past them, and not seen by the query
         self.announced: set[int] = set()  # the entries that counters in a reply to the query have counted
         self.deleted: set[int] = set()  # one by one
         self.ids: dict[int, int] = {}  # number -> the entry's id
@@ -250,9 +279,12 @@ class History:
                 self.disturb() if self.live else self.add()
             self.past, self.acts = self.acts, set()
             query = self._begin()
+            if self.amid:
+                self.server.between = self._between
             try:
                 for _ in range(self.chance.randint(2, 6)):
                     self._batch(query)
+                self.server.between = lambda _request: None
                 self.steps.append("drain")
                 self._drain(query)
             except DataLoss as loss:
@@ -298,6 +330,7 @@ class History:
             self.steps.append("restart")
             self._note(query)
             query.start_driver()
+            self.server.looks.clear()  # its offsets are all that it knows
 
     def _batch(self, query: Query) -> None:
         self.disturb()
@@ -317,8 +350,25 @@ class History:
         if isinstance(reply, list):
             self.steps.append("other worker")
             self.has_others = True
-            self._finish([self.live[ids.parse(entry[0])] for entry in reply[0][1]])
+            read = [ids.parse(entry[0]) for entry in reply[0][1]]
+            self._finish([self.live[entry_id] for entry_id in read])
+            self.passed |= {number for number in self._taken if self.ids[number] < read[-1]}
             self.server.ask("XACK", "s", "g", *[entry[0] for entry in reply[0][1]])
+
+    def _between(self, request: list[bytes]) -> None:
+        """Before a request of the query: another consumer reads, or something happens to the stream."""
+        if self.chance.random() < 0.1:
+            self.steps.append(f"before {request[0].decode()}")
+            if self.shared and self.chance.random() < 0.5:
+                self._other_worker()
+            else:
+                self.disturb()
+        if self.has_others and b"BLOCK" in request:  # it reads without a look, as another consumer does
+            self.passed |= self._taken
+
+    @property
+    def _taken(self) -> set[int]:
+        return self.wanted - self.done - set(self.live.values())
 
     def _read(self, query: Query, disturbed: bool) -> bool:
         """The last batch that was planned; False if it died on the way, and is to be run again."""
@@ -377,10 +427,10 @@ class History:
     def is_balanced(self) -> bool:
         """Whether nothing that the server has told, or could tell, differs from a history without a loss.
 
-        Each look follows from the one before, and as many entries were added since the query's start as it read, each
-        with an id of its own. Then a server to which those were added, and whose last id was set (XSETID) where it was
-        seen to be above them, would have given the same replies, and would be what this one is: no request tells them
-        apart.
+        Each look of the newest driver follows from the one before, and as many entries were added since the query's
+        start as it read, each with an id of its own. Then a server to which those were added, and whose last id was set
+        (XSETID) where it was seen to be above them, would have given the same replies, and would be what this one is:
+        no request tells them apart.
         """
         state = self.server.ask("XINFO", "STREAM", "s")
         added = counters(state)[1] if isinstance(state, list) else 0

@@ -33,7 +33,7 @@ TASK = Task("5e55-query", 7, 3)
 KEYS = [f"orders:{number}" for number in range(24)]
 COPIES = [f"copy:{number}" for number in range(8)]
 DDL = "_stream string, _id string, n int"
-SHARED = {"group": "g", "groupMode": "shared"}
+SHARED = {"group": "g", "groupMode": "shared", "consumer": "spark"}
 
 
 class Crash(Exception):
@@ -551,7 +551,7 @@ def test_a_node_that_is_not_named_as_a_cluster_is_told_of(cluster: Cluster) -> N
     for mode in ({}, SHARED):
         query = Query(DDL, endpoints=node, stream=",".join(here), startingId="latest", **mode)
         with pytest.raises(PipelineError, match=r"CROSSSLOT .*; the server is a node of a cluster: endpoints=cluster:"):
-            query.batch()
+            query.batch() or query.batch()  # at the latest where it waits
         query.stop()
     with pytest.raises(PipelineError, match=r"MOVED .*; the server is a node of a cluster"):
         write_task(read_sink({"endpoints": node}, False), TASK, [rows(*range(24))])

@@ -20,6 +20,14 @@ def test_no_entry_is_missing_in_silence_and_none_is_told_of_that_was_read(seed: 
         assert verdict(history) is None, (number, verdict(history), history.steps, history.warned, history.error)
 
 
+@pytest.mark.parametrize("seed", seeds(1, 15))
+@pytest.mark.parametrize("shared", [False, True], ids=["cursor", "shared"])
+def test_what_happens_between_two_requests_of_a_query_is_told_of_as_what_it_is(seed: int, shared: bool) -> None:
+    for number in range(seed * A_SEED, (seed + 1) * A_SEED):
+        history = History(number, shared, amid=True).run()
+        assert verdict(history) is None, (number, verdict(history), history.steps, history.warned, history.error)
+
+
 @pytest.mark.parametrize("seed", seeds(1, 6))
 def test_no_entry_is_missing_in_silence_where_offsets_have_a_base(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(offsets, "PLAIN", 0)
@@ -37,9 +45,9 @@ def verdict(history: History) -> str | None:
     acts = history.acts - {HARMLESS}
     if history.lost and not history.is_told:
         counted = history.lost & history.announced  # no reply differs if the others were never added
-        # A worker that reads an entry and deletes it, and a worker that comes past an entry that was deleted before,
+        # A worker that reads an entry that is taken then, and a worker that comes past an entry that was taken before,
         # leave the same entries-read, last-delivered-id and max-deleted-entry-id.
-        cannot_be_known = not counted or (history.has_others and counted <= history.deleted)
+        cannot_be_known = not counted or (history.has_others and counted <= history.deleted | history.passed)
         cannot_be_known |= BACK in acts and history.is_balanced
         return None if cannot_be_known else f"{len(history.lost)} entries are missing in silence"
     if history.is_told and not acts:
@@ -52,10 +60,12 @@ def verdict(history: History) -> str | None:
         return "the query ended, and was told to go on"
     if history.error is not None and history.on_loss == CERTAIN and acts == {DELETE}:
         return "the query ended for a deletion"
-    if history.on_loss == ENDS and history.lost and history.error is None:
-        return "the query went on"
     if acts | history.past <= {TRIM, HARMLESS} and set(history.counted) - {"trimmed", "uncounted"}:
         return "trims were told of as something else"
+    if history.passed:
+        return None
+    if history.on_loss == ENDS and history.lost and history.error is None:
+        return "the query went on"
     if history.error is not None or history.is_estimated or "restart" in history.steps:
         return None  # a driver that dies takes with it what the tasks of its newest batch missed
     missing = sum(history.counted.values())

@@ -1,6 +1,6 @@
 """The streaming source as one worker of a group among others, driven as Spark drives it, against a server."""
 
-from functools import partial
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -15,6 +15,8 @@ from tests.pipeline.connector.loss_history import Server, reached
 from tests.pipeline.connector.test_cursor_reader import fill
 from tests.pipeline.driving import Query
 
+SHARED = {"stream": "s", "group": "g", "groupMode": "shared", "consumer": "spark", "startingId": "earliest"}
+
 
 @pytest.fixture
 def query(endpoint: str) -> Any:
@@ -22,8 +24,7 @@ def query(endpoint: str) -> Any:
 
     def begin(ddl: str = "_stream string, _id string", **options: Any) -> Query:
         given = {name: str(value) for name, value in options.items()}
-        defaults = {"endpoints": endpoint, "stream": "s", "group": "g", "groupMode": "shared", "startingId": "earliest"}
-        made.append(Query(ddl, **{**defaults, **given}))
+        made.append(Query(ddl, **{"endpoints": endpoint, **SHARED, **given}))
         return made[-1]
 
     yield begin
@@ -53,7 +54,7 @@ def pending(server: redis.Redis) -> list[tuple[str, str, int]]:
 
 def test_deliveries_are_pending_until_spark_asks_for_more(server: redis.Redis, query: Any) -> None:
     fill(server, "s", 1, 2, 3)
-    stream = query(consumer="spark")
+    stream = query()
 
     assert stream.ids() == ["1-1", "1-2", "1-3"]
     assert pending(server) == [(f"1-{seq}", "spark", 1) for seq in (1, 2, 3)]
@@ -108,7 +109,7 @@ def test_a_batch_that_was_logged_is_run_again_with_the_same_rows(server: redis.R
 
 def test_no_other_consumers_entries_are_acknowledged_after_a_crash(server: redis.Redis, query: Any) -> None:
     fill(server, "s", *range(1, 11))
-    stream = query(consumer="spark")
+    stream = query()
     stream.plan()
     server.xclaim("s", "g", "bob", 0, ["1-4"])
 
@@ -123,7 +124,7 @@ def test_what_others_left_lying_is_taken_over(server: redis.Redis, query: Any) -
     server.xgroup_create("s", "g", "0")
     server.xreadgroup("g", "alice", {"s": ">"}, count=2)
     server.execute_command("XCLAIM", "s", "g", "alice", 0, "1-1", "IDLE", 60_000, "RETRYCOUNT", 1)
-    stream = query("_id string, _deliveries bigint", claimMinIdle="30s", consumer="spark")
+    stream = query("_id string, _deliveries bigint", claimMinIdle="30s")
 
     assert [tuple(row.values()) for row in stream.batch()] == [("1-1", 2), ("1-3", 1)]
     assert stream.ids() is None
@@ -235,7 +236,7 @@ def test_what_does_not_go_together_is_refused(options: dict[str, str]) -> None:
 
 def test_a_group_that_is_set_back_ends_the_query_or_is_warned_of_once(server: redis.Redis, query: Any) -> None:
     fill(server, "s", 1, 2, 3)
-    ends, goes_on = query(consumer="spark"), query(group="h", failOnDataLoss="certain")
+    ends, goes_on = query(), query(group="h", failOnDataLoss="certain")
     for stream in (ends, goes_on):
         assert stream.ids() == ["1-1", "1-2", "1-3"]
         assert stream.batch() is None
@@ -249,23 +250,106 @@ def test_a_group_that_is_set_back_ends_the_query_or_is_warned_of_once(server: re
     assert goes_on.batch() is None
 
 
-def test_entries_that_are_added_between_a_look_and_a_read_are_no_loss() -> None:
+class Beside:
+    """What happens at a server before requests of the connector, or before those that have a word in them.
+
+    Two entries are added, and another consumer reads the first; `read` has the ids.
+    """
+
+    def __init__(self, server: Server, word: bytes | None = None) -> None:
+        self._ask = server.ask
+        self._word = word
+        self.read: list[str] = []
+
+    def __call__(self, request: list[bytes]) -> None:
+        if self._word is None or self._word in request:
+            self._ask("XADD", "s", "*", "n", 1)
+            self._ask("XADD", "s", "*", "n", 2)
+            reply = self._ask("XREADGROUP", "GROUP", "g", "another", "COUNT", 1, "STREAMS", "s", ">")
+            self.read.append(reply[0][1][0][0].decode())
+
+
+class Burst(Beside):
+    """A transaction adds twenty entries, and trims the stream to the last five."""
+
+    def __call__(self, request: list[bytes]) -> None:
+        if self._word in request:
+            for seq in range(2, 22):
+                self._ask("XADD", "s", f"1-{seq}", "n", seq)
+            self._ask("XTRIM", "s", "MAXLEN", 5)
+
+
+@pytest.fixture
+def fake() -> Iterator[Server]:
+    """A server that the connector reaches without a network; its stream has one entry."""
     server = Server()
     server.ask("XADD", "s", "1-1", "n", 1)
     with reached(server):
-        stream = Query(stream="s", group="g", groupMode="shared", startingId="earliest")
-        assert stream.ids() == ["1-1"]
-        server.on_look = partial(server.ask, "XADD", "s", "1-2", "n", 2)
+        yield server
 
-        assert stream.ids() == ["1-2"]
-        assert stream.ids() is None
+
+def member(**options: str) -> Query:
+    """A query that has read the entry."""
+    stream = Query(**SHARED, **options)
+    assert stream.ids() == ["1-1"]
+    return stream
+
+
+@pytest.mark.parametrize("right", ["+multi", "-multi"])
+@pytest.mark.parametrize("limit", ["1", "1000"])
+def test_what_others_add_and_read_between_two_requests_is_no_loss(fake: Server, right: str, limit: str) -> None:
+    fake.ask("ACL", "SETUSER", "default", right)
+    stream = member(maxEntriesPerTrigger=limit)
+    fake.between = beside = Beside(fake)
+    ours = [one for _ in range(5) for one in stream.ids() or ()]
+    fake.between = lambda _request: None
+    ours += [row["_id"] for row in stream.run_to_end()]
+
+    everything = [entry_id.decode() for entry_id, _ in fake.ask("XRANGE", "s", "(1-1", "+")]
+    assert sorted(ours + beside.read) == sorted(everything)
+
+
+@pytest.mark.parametrize("goes_on", [Query.plan, Query.start_driver], ids=["same driver", "next driver"])
+def test_what_another_consumer_reads_while_a_query_waits_is_no_loss(fake: Server, goes_on: Any) -> None:
+    stream = member()
+    assert stream.plan() is None
+    fake.between = Beside(fake, b"BLOCK")
+    assert len(stream.ids() or ()) == 1
+    fake.between = lambda _request: None
+
+    goes_on(stream)
+    assert stream.plan() is None
+
+
+@pytest.mark.parametrize("goes_on", [Query.plan, Query.start_driver], ids=["same driver", "next driver"])
+def test_what_is_trimmed_while_a_query_waits_alone_is_a_loss(fake: Server, goes_on: Any) -> None:
+    stream = member()
+    assert stream.plan() is None
+    fake.between = Burst(fake, b"BLOCK")
+    assert stream.ids() == [f"1-{seq}" for seq in range(17, 22)]
+    fake.between = lambda _request: None
+
+    with pytest.raises(DataLoss, match="15 entries were trimmed before they were read: those after 1-1,"):
+        goes_on(stream) or stream.plan()
+
+
+@pytest.mark.filterwarnings("ignore:of the streams")
+def test_what_is_taken_of_a_stream_that_came_later_before_it_is_read_is_a_loss(fake: Server) -> None:
+    stream = Query(**SHARED | {"stream": "t"})
+    assert stream.plan() is None
+    for seq in range(1, 11):
+        fake.ask("XADD", "t", f"1-{seq}", "n", seq)
+    fake.ask("XTRIM", "t", "MAXLEN", 3)
+
+    with pytest.raises(DataLoss, match="7 entries were trimmed"):
+        stream.plan()
 
 
 def test_a_batch_that_cannot_be_acknowledged_ends_the_query_and_is_not_delivered_again(
     server: redis.Redis, query: Any
 ) -> None:
     fill(server, "s", 1, 2, 3)
-    stream = query(consumer="spark")
+    stream = query()
     assert stream.ids() == ["1-1", "1-2", "1-3"]
     server.execute_command("ACL", "SETUSER", "default", "-xack")
 
@@ -284,7 +368,7 @@ def test_what_was_pending_at_a_restart_comes_in_batches_of_the_limit(
     expected = fill(server, "s", *range(1, 3001))
     server.xgroup_create("s", "g", "0")
     server.xreadgroup("g", "spark", {"s": ">"}, count=2600)
-    stream = query(consumer="spark", **limit)
+    stream = query(**limit)
     batches = []
     while (found := stream.batch()) is not None:
         batches.append([row["_id"] for row in found])

@@ -228,8 +228,19 @@ class ClusterClient(Client):
         return True
 
     def pipeline(self, requests: Iterable[Request], *, retry: bool = True, wait_s: float = 0.0) -> list[Reply]:
-        """As a client's; one round trip for each node. Those to different nodes are in no order."""
-        parts = [part for number, words in enumerate(requests) for part in self._parts(number, words)]
+        """As a client's; one round trip for each node. Those to different nodes are in no order.
+
+        A transaction is to have keys of one slot. If that moves, the requests in it are executed one by one, or some
+        are not: the reply of EXEC is a refusal then, and what was not executed has the reply QUEUED.
+        """
+        requests, slot = list(requests), None
+        parts: list[_Part] = []
+        for number, words in enumerate(requests):
+            if words[0] == "MULTI":
+                slot = self._slot_of(requests[number + 1])
+            parts += self._parts(number, words) if slot is None else [_Part(number, slot, words)]
+            if words[0] == "EXEC":
+                slot = None
         self._with_retries(lambda: self._ask(parts, wait_s), retry)
         replies: list[Reply] = []
         for part in parts:

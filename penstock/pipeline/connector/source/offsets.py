@@ -25,7 +25,7 @@ In both modes `missing` has the entries that are missing since the query began, 
 
 An offset of `groupMode=shared` has the deliveries of one batch, as runs of ids or single ids, and for each stream the
 last id delivered to the group, entries-added up to it, and the state of the stream before these deliveries (`since` as
-above).
+above). `unsure` has the streams of which others may have read entries that `added` does not count.
 
     {"v": 1, "n": 17, "consumer": "spark-6f1c", "last": {"main": {"orders": "7-1"}},
      "added": {"main": {"orders": 71}}, "seen": {"main": {"orders": ["7-1", 71, 50, "3-1", "4-0"]}},
@@ -51,7 +51,7 @@ PLAIN: Final = 500  # streams; of fewer no base is made
 PART: Final = 8  # a base is made anew when one in so many of its streams has moved since
 IDS: Final = "ids"
 NO_NAME: Final = ""  # in offsets: the only server, which was given no name
-BY_ENDPOINT: Final = ("at", "base", "last", "added", "since", "seen", "runs")  # with a member for each server
+BY_ENDPOINT: Final = ("at", "base", "last", "added", "since", "unsure", "seen", "runs")  # with a member for each server
 
 StreamOf: TypeAlias = tuple[str, bytes]  # an endpoint's name, a key
 
@@ -112,7 +112,8 @@ class Position:
     `counts` are the entries of each part, () if they were not counted. `begin` (id, added) is where the batch begins,
     None if where the batch before it ended. A `seen` that ends before `id` belongs to a query that was told to begin
     with entries that were not there yet. Entries that were removed before this position may be missing from `added`
-    still: those after `since`, None if there are none.
+    still: those after `since`, None if there are none. In a group, entries that others have read before this position
+    may be missing, too, if it is `unsure`.
     """
 
     id: StreamId
@@ -122,6 +123,7 @@ class Position:
     begin: tuple[StreamId, int | None] | None = None
     seen: StreamState | None = None
     since: StreamId | None = None
+    unsure: bool = False
 
     @property
     def is_plain(self) -> bool:
@@ -168,6 +170,7 @@ class Delivered:
     last: dict[StreamOf, StreamId] = field(default_factory=dict)
     added: dict[StreamOf, int] = field(default_factory=dict)
     since: dict[StreamOf, StreamId] = field(default_factory=dict)
+    unsure: set[StreamOf] = field(default_factory=set)
     seen: dict[StreamOf, StreamState] = field(default_factory=dict)
 
 
@@ -281,6 +284,8 @@ def delivered_json(offset: Delivered) -> dict[str, Any]:
         written["added"] = _nested(offset.added)
     if offset.since:
         written["since"] = _nested({stream: _text(since) for stream, since in offset.since.items()})
+    if offset.unsure:
+        written["unsure"] = _nested(dict.fromkeys(offset.unsure, True))
     if offset.seen:
         written["seen"] = _nested({stream: _seen_row(seen) for stream, seen in offset.seen.items()})
     return written
@@ -293,8 +298,9 @@ def delivered_of(offset: dict[str, Any]) -> Delivered:
     last = {stream: _id(word) for stream, word in _flat(offset["last"])}
     added = dict(_flat(offset.get("added", {})))
     since = {stream: _id(word) for stream, word in _flat(offset.get("since", {}))}
+    unsure = {stream for stream, _ in _flat(offset.get("unsure", {}))}
     seen = {stream: _seen_of(row) for stream, row in _flat(offset.get("seen", {}))}
-    return Delivered(offset["n"], offset["consumer"], runs, last, added, since, seen)
+    return Delivered(offset["n"], offset["consumer"], runs, last, added, since, unsure, seen)
 
 
 def _seen_row(seen: StreamState) -> list[Any]:

@@ -7,7 +7,7 @@ was written are found in the pending entries list. A batch is acknowledged once 
 
 import secrets
 import sys
-from bisect import bisect_right
+from dataclasses import replace
 from typing import Any, Final
 
 from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows
@@ -44,6 +44,7 @@ MOST_A_KEY: Final = 10_000  # entries of a stream in one batch, where no option 
 ACKED_AT_ONCE: Final = 1_000
 PENDING_PAGE: Final = 1_000
 METRICS_EVERY_S: Final = 2.0
+QUEUED: Final = b"QUEUED"  # the reply within a transaction
 JOIN_MISSING_S: Final = 1.0  # how often streams are looked for that are named and not there
 CLAIM_PAGES: Final = 10  # looked through in one trigger; the next one goes on from there
 FATAL: Final = 2**63 - 1  # the delivery count of an entry that XNACK has declared fatal (Redis 8.8)
@@ -196,25 +197,32 @@ class SharedReader(StreamReader):
         )
 
     def _read_new(self, wanted: dict[str, list[bytes]], count: int, done: Delivered) -> dict[StreamOf, list[bytes]]:
-        """XREADGROUP for new entries; what the group lost before they were delivered is reported first."""
+        """XREADGROUP for new entries; what the group lost before they were delivered is reported first.
+
+        The look at a stream and the read are one transaction: what others added, took or read between them would make
+        entries look lost, or hide a loss.
+        """
         found: dict[StreamOf, list[bytes]] = {}
+        refusals: list[ReplyError] = []
         for name, keys in wanted.items():
-            if not keys:
-                continue
-            looks: list[Request] = [["XINFO", about, key] for key in keys for about in ("STREAM", "GROUPS")]
-            words = self._reading(keys, count)
-            *states, reply = self.connections.asking[name].pipeline([*looks, words], retry=False)
-            if isinstance(reply, ReplyError):
-                self._refused(reply, done)
-                return {}
-            delivered = dict(reply or ())
-            for key, looked, groups in zip(keys, states[::2], states[1::2], strict=True):
-                if not isinstance(looked, ReplyError) and not isinstance(groups, ReplyError):
-                    state, entries = StreamState.of(looked), delivered.get(key, ())
-                    # All there were, if they are fewer than asked for, and what was added between look and read.
-                    counted = bisect_right(entries, state.last, key=_id_of) if len(entries) < count else None
-                    self._check((name, key), state, groups, done, counted)
-            found.update(self._delivered(name, reply))
+            requests: list[Request] = []
+            for key in keys:
+                looks: list[Request] = [["XINFO", "GROUPS", key], ["XINFO", "STREAM", key]]
+                requests += [["MULTI"], *looks, self._reading([key], count), ["EXEC"]]
+            replies = self.connections.asking[name].pipeline(requests, retry=False)
+            for number, key in enumerate(keys):
+                groups, looked, reply, is_one = _of_transaction(replies[5 * number : 5 * number + 5])
+                if isinstance(reply, ReplyError):
+                    refusals.append(reply)
+                    continue
+                entries = reply[0][1] if reply else ()
+                row = None if isinstance(groups, ReplyError) else self._row(groups)
+                if isinstance(looked, list) and row is not None:
+                    is_all = is_one and len(entries) < count
+                    self._check((name, key), StreamState.of(looked), row, done, len(entries) if is_all else None)
+                found.update(self._delivered(name, reply, unsure=not is_one))
+        if refusals:
+            self._refused(refusals[0], done)
         return found
 
     def _wait(self, wanted: dict[str, list[bytes]], count: int, done: Delivered) -> dict[StreamOf, list[bytes]]:
@@ -231,7 +239,7 @@ class SharedReader(StreamReader):
             return {}
         found: dict[StreamOf, list[bytes]] = {}
         for name, reply in replies.items():
-            found.update(self._delivered(name, reply))
+            found.update(self._delivered(name, reply, unsure=True))
         return found
 
     def _reading(self, keys: list[bytes], count: int, *block: str | int) -> Request:
@@ -246,38 +254,46 @@ class SharedReader(StreamReader):
             raise PipelineError(f"the group {self.group!r} cannot be read: {text_of(refusal)}")
         self._on_group_destroyed(done)
 
-    def _delivered(self, name: str, reply: Reply) -> dict[StreamOf, list[bytes]]:
-        """The ids in a reply to XREADGROUP; the group's place moves behind them."""
+    def _delivered(self, name: str, reply: Reply, unsure: bool) -> dict[StreamOf, list[bytes]]:
+        """The ids in a reply to XREADGROUP; the group's place moves behind them.
+
+        `unsure`: others may have read since the look at the stream.
+        """
         found: dict[StreamOf, list[bytes]] = {}
         for key, entries in reply or ():
             some = found[name, key] = [entry[0] for entry in entries]
             place = self._places.get((name, key))
             if place is not None and some:
                 added = None if place.added is None else place.added + len(some)
-                since = place.since_if(self._seen[name, key].max_deleted)
-                self._places[name, key] = Position(ids.parse(some[-1]), added, since=since)
+                since = place.counted_from if unsure else place.since_if(self._seen[name, key].max_deleted)
+                self._places[name, key] = Position(ids.parse(some[-1]), added, since=since, unsure=unsure)
         return found
 
-    def _check(self, stream: StreamOf, state: StreamState, groups: Reply, done: Delivered, behind: int | None) -> None:
+    def _row(self, groups: Reply) -> dict[bytes, Reply] | None:
+        """What XINFO GROUPS says of our group; None if it is not there."""
+        return next((row for row in map(mapping, groups) if row[b"name"] == self.group.encode()), None)
+
+    def _check(
+        self, stream: StreamOf, state: StreamState, row: dict[bytes, Reply], done: Delivered, behind: int | None
+    ) -> None:
         """Report the entries that the group will never deliver, and note how far it has read.
 
-        `state` and `groups` are of before the last deliveries, of which there were `behind`, if they were all.
+        `state` and `row`, of the group, are of before the last deliveries, which were `behind`, if they were all.
         """
-        row = next((row for row in map(mapping, groups) if row[b"name"] == self.group.encode()), None)
-        if row is None:
-            return
         last = ids.parse(row[b"last-delivered-id"])
         place = self._places.get(stream) or _place_of(stream, done)
         seen = self._seen.get(stream) or done.seen.get(stream)
         lost = group_loss(max(place.id, done.last.get(stream, ids.ZERO)), last)
         if lost is not None:
             done.last[stream] = last
-        if place.id != last or place.added is None:
-            # Others have read too. entries-read is null while an entry after the group's last one is deleted, and
-            # counts that one as read afterwards.
+        if _others_read(place, row, state, seen):
+            # entries-read is null while an entry after the group's last one is deleted, and counts that one as read
+            # afterwards; so it does with entries that were trimmed.
             if lost is None and place.added is not None and seen is not None:
                 lost = unknown_deletions(place, seen, self._deleted.get(stream, seen.max_deleted))
             place = Position(last, row[b"entries-read"] if state.last >= last else None, seen=seen)
+        elif place.unsure:
+            place = replace(place, unsure=False)
         lost = find_loss(place, state, seen, behind) or lost
         if lost is not None:
             self.report_loss(stream, lost)
@@ -299,17 +315,11 @@ class SharedReader(StreamReader):
             client = self.connections.asking[name]
             for key, reply in zip(keys, client.pipeline([["XINFO", "GROUPS", key] for key in keys]), strict=True):
                 target = self._target.get((name, key), ids.ZERO)
-                if isinstance(reply, ReplyError) or self._last_delivered(reply) < target:
+                row = None if isinstance(reply, ReplyError) else self._row(reply)
+                last = ids.ZERO if row is None else ids.parse(row[b"last-delivered-id"])
+                if isinstance(reply, ReplyError) or last < target:
                     behind.setdefault(name, []).append(key)
         return behind
-
-    def _last_delivered(self, reply: Reply) -> StreamId:
-        """The group's last-delivered id, from XINFO GROUPS; ZERO if there is no such group."""
-        for pairs in reply:
-            one = mapping(pairs)
-            if one[b"name"] == self.group.encode():
-                return ids.parse(one[b"last-delivered-id"])
-        return ids.ZERO
 
     def _offset(self, done: Delivered, taken: dict[StreamOf, list[tuple[bool, list[bytes]]]]) -> Delivered:
         """The offset with these deliveries, in runs of at most one task's share."""
@@ -332,6 +342,8 @@ class SharedReader(StreamReader):
                         offset.added[stream] = place.added
                     if place.since is not None:
                         offset.since[stream] = place.since
+                    if place.unsure:
+                        offset.unsure.add(stream)
                     break
         self._newest_ids = {stream: [one for _, some in parts for one in some] for stream, parts in taken.items()}
         self._newest_number = offset.number
@@ -469,6 +481,9 @@ class SharedReader(StreamReader):
             for key, reply in zip(new, replies, strict=True):
                 if not isinstance(reply, ReplyError) or reply.text.startswith(b"BUSYGROUP"):
                     joined.append(key)
+                    is_new = not isinstance(reply, ReplyError) and (name, key) not in done.last
+                    if is_new and self.options.keys.names and not self._first_join:
+                        self._places[name, key] = NOWHERE  # it was not there: all that was ever added is new
                 elif reply.text.startswith(b"WRONGTYPE"):
                     raise reply
         self.missing_streams.look({key for keys in self._joined.values() for key in keys})
@@ -512,10 +527,37 @@ class SharedReader(StreamReader):
         return gone
 
 
-def _id_of(entry: Reply) -> StreamId:
-    return ids.parse(entry[0])
+def _of_transaction(replies: list[Reply]) -> tuple[Reply, Reply, Reply, bool]:
+    """The replies to XINFO GROUPS, XINFO STREAM and XREADGROUP, and whether they are of one moment.
+
+    `replies` begins with that of MULTI, and ends with that of EXEC. Where a user may not use MULTI, or a slot moves,
+    each request was executed by itself, or none was: then nothing is delivered, or the reply is the first refusal.
+    """
+    _, groups, looked, reply, answer = replies
+    if isinstance(answer, list):
+        groups, looked, reply = answer
+        return groups, looked, reply, True
+    if reply == QUEUED:
+        reply = next((one for one in (groups, looked) if isinstance(one, ReplyError)), None)
+    return groups, looked, reply, False
+
+
+def _others_read(place: Position, row: dict[bytes, Reply], state: StreamState, seen: StreamState | None) -> bool:
+    """Whether others have read in a group since it was noted how far it is. `row`: of XINFO GROUPS, now.
+
+    Where `place` is unsure, what its count lacks was read by others, or trimmed. A consumer that is alone has lost it,
+    unless nothing was removed since the look before (`seen`): then another one has been there for a while.
+    """
+    if place.id != ids.parse(row[b"last-delivered-id"]) or place.added is None:
+        return True
+    read = row[b"entries-read"]
+    if not place.unsure or read == place.added:
+        return False
+    is_whole = seen is not None and read is not None and state.removed == seen.removed
+    return is_whole or bool(row[b"consumers"] > 1)
 
 
 def _place_of(stream: StreamOf, done: Delivered) -> Position:
     """How far the group had read a stream when an offset was made."""
-    return Position(done.last.get(stream, ids.ZERO), done.added.get(stream), since=done.since.get(stream))
+    last, added, since = done.last.get(stream, ids.ZERO), done.added.get(stream), done.since.get(stream)
+    return Position(last, added, since=since, unsure=stream in done.unsure)
