@@ -345,6 +345,42 @@ def test_what_is_taken_of_a_stream_that_came_later_before_it_is_read_is_a_loss(f
         stream.plan()
 
 
+@pytest.mark.parametrize("limit", ["1", "1000"])
+def test_what_a_policy_hands_out_by_priority_is_read_once(fake: Server, limit: str) -> None:
+    stream = member(maxEntriesPerTrigger=limit)
+    fake.ask("PENSTOCK.POLICY", "s", "GROUP", "g", "ACKWAIT", 30_000, "PRIORITY", "level")
+    for seq, level in enumerate((1, 9, 5, 9, 0), 2):
+        fake.ask("XADD", "s", f"1-{seq}", "level", level)
+
+    assert sorted(row["_id"] for row in stream.run_to_end()) == [f"1-{seq}" for seq in range(2, 7)]
+    assert fake.ask("XPENDING", "s", "g")[0] == 0
+
+
+def test_what_a_policy_hands_out_again_is_read_beside_what_is_new(fake: Server) -> None:
+    stream = member()
+    fake.ask("PENSTOCK.POLICY", "s", "GROUP", "g", "ACKWAIT", 30_000)
+    for seq in (2, 3):
+        fake.ask("XADD", "s", f"1-{seq}", "n", seq)
+        fake.ask("XREADGROUP", "GROUP", "g", "another", "STREAMS", "s", ">")
+    fake.ask("XACK", "s", "g", "1-3")
+    fake.ask("XADD", "s", "1-4", "n", 4)
+    fake.clock.advance(30_000)
+
+    assert stream.ids() == ["1-2", "1-4"]
+    assert stream.ids() is None
+    assert fake.ask("XPENDING", "s", "g")[0] == 0
+
+
+def test_what_a_policy_keeps_back_is_no_loss(fake: Server) -> None:
+    stream = member()
+    fake.ask("PENSTOCK.POLICY", "s", "GROUP", "g", "PAUSE", "FOREVER")
+    fake.ask("XADD", "s", "1-2", "n", 2)
+
+    assert [stream.ids(), stream.ids()] == [None, None]
+    fake.ask("PENSTOCK.POLICY", "s", "GROUP", "g", "PAUSE", "NONE")
+    assert stream.ids() == ["1-2"]
+
+
 def test_a_batch_that_cannot_be_acknowledged_ends_the_query_and_is_not_delivered_again(
     server: redis.Redis, query: Any
 ) -> None:

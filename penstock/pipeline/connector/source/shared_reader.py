@@ -44,6 +44,7 @@ MOST_A_KEY: Final = 10_000  # entries of a stream in one batch, where no option 
 ACKED_AT_ONCE: Final = 1_000
 PENDING_PAGE: Final = 1_000
 METRICS_EVERY_S: Final = 2.0
+POLICY: Final = b"penstock-policy"  # of a group, in XINFO
 QUEUED: Final = b"QUEUED"  # the reply within a transaction
 JOIN_MISSING_S: Final = 1.0  # how often streams are looked for that are named and not there
 CLAIM_PAGES: Final = 10  # looked through in one trigger; the next one goes on from there
@@ -69,6 +70,7 @@ class SharedReader(StreamReader):
         self._places: dict[StreamOf, Position] = {}  # how far the group had read when we last read
         self._seen: dict[StreamOf, StreamState] = {}  # what streams were at the last look
         self._deleted: dict[StreamOf, StreamId] = {}  # max-deleted-entry-id when all that is missing was told of
+        self._with_policy: set[StreamOf] = set()  # Penstock chooses what the group hands out, in any order
         self._moved = False  # a loss was told of: the next offset says so, with or without deliveries
         self._claimed_up_to: dict[StreamOf, bytes] = {}
         self._redelivered = 0
@@ -177,8 +179,12 @@ class SharedReader(StreamReader):
     ) -> int:
         """Add what was found to what was taken; how many entries that were."""
         for stream, some in found.items():
+            has_policy = stream in self._with_policy
+            if has_policy and stream in taken:  # what is pending may be handed out again
+                known = {one for _, before in taken[stream] for one in before}
+                some = [one for one in some if one not in known]
             if some:
-                taken.setdefault(stream, []).append((together, some))
+                taken.setdefault(stream, []).append((together and not has_policy, some))
         return sum(map(len, found.values()))
 
     def _per_key(self, limit: ReadLimit) -> int:
@@ -218,7 +224,9 @@ class SharedReader(StreamReader):
                 entries = reply[0][1] if reply else ()
                 row = None if isinstance(groups, ReplyError) else self._row(groups)
                 if isinstance(looked, list) and row is not None:
-                    is_all = is_one and len(entries) < count
+                    if POLICY in row:
+                        self._with_policy.add((name, key))
+                    is_all = is_one and POLICY not in row and len(entries) < count
                     self._check((name, key), StreamState.of(looked), row, done, len(entries) if is_all else None)
                 found.update(self._delivered(name, reply, unsure=not is_one))
         if refusals:
@@ -255,7 +263,7 @@ class SharedReader(StreamReader):
         self._on_group_destroyed(done)
 
     def _delivered(self, name: str, reply: Reply, unsure: bool) -> dict[StreamOf, list[bytes]]:
-        """The ids in a reply to XREADGROUP; the group's place moves behind them.
+        """The ids in a reply to XREADGROUP; the group's place moves behind them, except where a policy chose them.
 
         `unsure`: others may have read since the look at the stream.
         """
@@ -263,7 +271,7 @@ class SharedReader(StreamReader):
         for key, entries in reply or ():
             some = found[name, key] = [entry[0] for entry in entries]
             place = self._places.get((name, key))
-            if place is not None and some:
+            if place is not None and some and (name, key) not in self._with_policy:
                 added = None if place.added is None else place.added + len(some)
                 since = place.counted_from if unsure else place.since_if(self._seen[name, key].max_deleted)
                 self._places[name, key] = Position(ids.parse(some[-1]), added, since=since, unsure=unsure)
@@ -335,6 +343,8 @@ class SharedReader(StreamReader):
                 if together:
                     offset.last[stream] = runs[-1].last
             offset.runs[stream] = tuple(runs)
+            if stream in self._with_policy and stream in self._places:
+                offset.last[stream] = self._places[stream].id
         for stream, last in offset.last.items():
             for place in (self._places.get(stream), _place_of(stream, done)):
                 if place is not None and place.id == last:
