@@ -139,8 +139,9 @@ def test_a_member_of_a_group_tells_what_was_delivered_before(server: redis.Redis
         server.xadd("s", {"n": at}, f"{at}-0")
     server.xreadgroup("g", "gone", {"s": ">"}, count=3)
     query = Query(
-        endpoints=endpoint, stream="s", group="g", groupMode="shared", claimMinIdle="0ms", maxEntriesPerTrigger="5"
-    )
+        endpoints=endpoint, stream="s", group="g", groupMode="shared", consumer="spark", claimMinIdle="0ms",
+        maxEntriesPerTrigger="5",
+    )  # fmt: skip
     try:
         query.plan()
         told = query.reader.reportLatestOffset()

@@ -18,7 +18,8 @@ from tests.support.deployments import replicate
 from tests.support.reference_server import LOCALHOST
 from tests.support.server_process import running_server
 
-MODES: list[dict[str, str]] = [{}, {"group": "g", "groupMode": "shared", "startingId": "earliest"}]
+SHARED = {"group": "g", "groupMode": "shared", "consumer": "spark", "startingId": "earliest"}
+MODES: list[dict[str, str]] = [{}, SHARED]
 BOTH_MODES = pytest.mark.parametrize("mode", MODES, ids=["cursor", "shared"])
 
 

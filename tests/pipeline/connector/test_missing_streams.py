@@ -17,7 +17,7 @@ from penstock.pipeline.connector.source import shared_reader
 from penstock.pipeline.errors import PipelineError
 from tests.pipeline.driving import Query, read
 
-MODES: list[dict[str, str]] = [{}, {"group": "g", "groupMode": "shared"}]
+MODES: list[dict[str, str]] = [{}, {"group": "g", "groupMode": "shared", "consumer": "spark"}]
 BOTH_MODES = pytest.mark.parametrize("mode", MODES, ids=["cursor", "shared"])
 NAMED = Keys(("s", "t"), None, 0)
 

@@ -91,6 +91,20 @@ def test_what_was_delivered_to_a_driver_that_died_before_it_was_logged_comes_aga
     assert pending(server) == []
 
 
+def test_a_name_that_is_made_up_is_in_an_offset_before_anything_is_delivered_to_it(
+    server: redis.Redis, endpoint: str
+) -> None:
+    expected = fill(server, "s", 1, 2, 3)
+    stream = Query(endpoints=endpoint, stream="s", group="g", groupMode="shared", startingId="earliest")
+    stream.plan()
+    stream.log.clear()  # the driver died before its first offset was written: the next one has another name
+
+    stream.start_driver()
+    assert [row["_id"] for row in stream.run_to_end()] == expected
+    assert pending(server) == []
+    stream.stop()
+
+
 def test_a_batch_that_was_logged_is_run_again_with_the_same_rows(server: redis.Redis, query: Any) -> None:
     fill(server, "s", *range(1, 101))
     stream = query(minPartitions=3)

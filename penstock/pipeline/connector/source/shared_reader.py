@@ -99,6 +99,11 @@ class SharedReader(StreamReader):
         done = delivered_of(self.names.read(start))
         self._name = done.consumer
         self._moved |= self.count_missing(start)
+        if not done.number and self.options.consumer is None:
+            # Until an offset has the name that was made up, a driver that dies takes it along, and nothing delivered
+            # to it would be found by the next one.
+            self._join_groups(done)
+            return self.names.write(delivered_json(Delivered(1, done.consumer)))
         self._acknowledge(done)
         try:
             taken = self._take(done, limit)
