@@ -395,6 +395,32 @@ def test_what_a_policy_keeps_back_is_no_loss(fake: Server) -> None:
     assert stream.ids() == ["1-2"]
 
 
+@pytest.mark.parametrize(
+    ("right", "text"),
+    [
+        ("-xinfo", "the group 'g' cannot be read: NOPERM"),
+        ("-xgroup", "key 's': NOPERM"),
+        ("-xpending", "key 's': NOPERM"),
+    ],
+)
+def test_a_query_whose_user_may_not_look_or_join_ends_with_what_the_server_says(
+    fake: Server, right: str, text: str
+) -> None:
+    fake.ask("ACL", "SETUSER", "default", right)
+
+    with pytest.raises(PipelineError, match=text):
+        member()
+
+
+def test_a_batch_whose_entries_cannot_be_looked_up_is_not_taken_for_acknowledged(fake: Server) -> None:
+    stream = member()
+    fake.ask("ACL", "SETUSER", "default", "-xpending")
+    stream.start_driver()
+
+    with pytest.raises(PipelineError, match="cannot be acknowledged: NOPERM"):
+        stream.plan()
+
+
 def test_a_batch_that_cannot_be_acknowledged_ends_the_query_and_is_not_delivered_again(
     server: redis.Redis, query: Any
 ) -> None:

@@ -14,7 +14,7 @@ from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows
 
 from penstock.errors import ReplyError
 from penstock.pipeline.connector.connection.client import Client, Reply, Request, mapping, now_s, pause_s, text_of
-from penstock.pipeline.connector.connection.stream_info import StreamState, stream_states
+from penstock.pipeline.connector.connection.stream_info import ABSENT, StreamState, refused, stream_states
 from penstock.pipeline.connector.source.data_loss import (
     WENT_BACK,
     Loss,
@@ -45,6 +45,7 @@ ACKED_AT_ONCE: Final = 1_000
 PENDING_PAGE: Final = 1_000
 METRICS_EVERY_S: Final = 2.0
 POLICY: Final = b"penstock-policy"  # of a group, in XINFO
+NO_STREAM: Final = b"ERR The XGROUP subcommand requires the key to exist"
 QUEUED: Final = b"QUEUED"  # the reply within a transaction
 JOIN_MISSING_S: Final = 1.0  # how often streams are looked for that are named and not there
 CLAIM_PAGES: Final = 10  # looked through in one trigger; the next one goes on from there
@@ -375,11 +376,12 @@ class SharedReader(StreamReader):
         found: dict[StreamOf, list[bytes]] = {}
         more = False
         for name, keys in self._joined.items():
+            client = self.connections.asking[name]
             looks: list[Request] = [["XPENDING", key, self.group, "-", "+", per_key, self._name or ""] for key in keys]
-            for key, page in zip(keys, self.connections.asking[name].pipeline(looks), strict=True):
+            for key, page in zip(keys, client.pipeline(looks), strict=True):
                 if isinstance(page, ReplyError):
                     if not page.text.startswith(b"NOGROUP"):  # which the next read of the stream reports
-                        raise page
+                        raise refused(client, key, page)
                     continue
                 found[name, key] = [row[0] for row in page[:left]]
                 more |= len(page) == per_key or len(page) > left
@@ -450,8 +452,10 @@ class SharedReader(StreamReader):
             client = self.connections.asking[name]
             try:
                 acked = self._ids_of(client, (name, key), runs, done.number)
-            except ReplyError:
-                continue  # the group was destroyed, and its pending entries with it
+            except ReplyError as refusal:
+                if refusal.text.startswith(b"NOGROUP"):
+                    continue  # the group was destroyed, and its pending entries with it
+                raise _unacknowledged(refusal) from None
             replies = client.pipeline(
                 [
                     ["XACK", key, self.group, *acked[at : at + ACKED_AT_ONCE]]
@@ -460,7 +464,7 @@ class SharedReader(StreamReader):
             )
             for reply in replies:
                 if isinstance(reply, ReplyError):
-                    raise PipelineError(f"a batch is complete and cannot be acknowledged: {text_of(reply)}")
+                    raise _unacknowledged(reply)
         self._acknowledged_up_to = done.number
 
     def _ids_of(self, client: Client, stream: StreamOf, runs: tuple[DeliveredIds, ...], number: int) -> list[bytes]:
@@ -499,8 +503,8 @@ class SharedReader(StreamReader):
                     is_new = not isinstance(reply, ReplyError) and (name, key) not in done.last
                     if is_new and self.options.keys.names and not self._first_join:
                         self._places[name, key] = NOWHERE  # it was not there: all that was ever added is new
-                elif reply.text.startswith(b"WRONGTYPE"):
-                    raise reply
+                elif not reply.text.startswith(NO_STREAM):
+                    raise refused(client, key, reply)
         self.missing_streams.look({key for keys in self._joined.values() for key in keys})
         every_s = self.options.keys.discovery_ms / 1000
         self._join_due_s = now_s() + (min(every_s, JOIN_MISSING_S) if self.missing_streams.count else every_s)
@@ -528,8 +532,9 @@ class SharedReader(StreamReader):
         """Report the streams among these that lack the group, or are not there."""
         gone = set()
         for key, reply in zip(keys, client.pipeline([["XINFO", "GROUPS", key] for key in keys]), strict=True):
-            names = [] if isinstance(reply, ReplyError) else [mapping(pairs)[b"name"] for pairs in reply]
-            if self.group.encode() in names:
+            if isinstance(reply, ReplyError) and not reply.text.startswith(ABSENT):
+                raise refused(client, key, reply)
+            if not isinstance(reply, ReplyError) and self._row(reply) is not None:
                 continue
             gone.add(key)
             stream = (client.endpoint.name, key)
@@ -540,6 +545,10 @@ class SharedReader(StreamReader):
                 for known in (done.last, done.added, done.since, done.seen, self._seen):
                     known.pop(stream, None)
         return gone
+
+
+def _unacknowledged(refusal: ReplyError) -> PipelineError:
+    return PipelineError(f"a batch is complete and cannot be acknowledged: {text_of(refusal)}")
 
 
 def _of_transaction(replies: list[Reply]) -> tuple[Reply, Reply, Reply, bool]:
