@@ -135,10 +135,10 @@ def look(options: SinkOptions, clients: Mapping[str, Client], task: Task) -> Bef
         if batch and follows and clients and not old:
             _report_lost(options, next(iter(clients.values())), None, batch)
         return Before(CRC32 if old else RENDEZVOUS, {}, {})
-    if last.placement == CRC32 and set(last.endpoints) != set(clients):
+    if last.placement == CRC32 and last.endpoints != tuple(clients):
         raise PipelineError(
             f"this query has placed its keys by their CRC32 among the endpoints {', '.join(last.endpoints)}, and with "
-            f"{', '.join(clients)} most keys would move: keep the endpoints, or begin a new checkpoint"
+            f"{', '.join(clients)} most keys would move: keep the endpoints and their order, or begin a new checkpoint"
         )
     seen = {name: _newest(clients[name], query, one) for name, one in newest.items()}
     for name, (at, *notes) in seen.items():
@@ -147,10 +147,13 @@ def look(options: SinkOptions, clients: Mapping[str, Client], task: Task) -> Bef
                 where = f", the node with the slot {slots_of([tag.encode()])[0]}"
                 _report_lost(options, clients[name], note, at + 1, where)
     for name, client in clients.items():
-        known = newest[name].batch if name in newest else None
-        if name in last.endpoints and follows and batch and (known is None or known < batch - 1):
+        here = newest.get(name)
+        known = None if here is None else here.batch
+        # One that has another name now than in its last batch did not leave the query, as others may have.
+        is_member = name in last.endpoints or (here is not None and name not in here.endpoints)
+        if is_member and follows and batch and (known is None or known < batch - 1):
             _report_lost(options, client, known, batch)
-        if name in last.endpoints and known is not None and known > batch and name not in batches:
+        if is_member and known is not None and known > batch and name not in batches:
             raise PipelineError(
                 f"batch {known} has been written already, and of batch {batch} no more is known than that it is older "
                 f"(marker {key!r}): the checkpoint is older than markerBatches. {restored_advice(query)}"
