@@ -118,7 +118,9 @@ class History:
         claim = ("", "", "", "CLAIM 700 ")[two % 4]
         group = "gh"[one % 4 == 0]
         line = f"XREADGROUP GROUP {group} {CONSUMERS[two % 3]} COUNT {1 + one % 3} {claim}STREAMS s >"
-        self.ask(line)
+        answer = self.ask(line)
+        if not claim and sum(len(entries) for _, entries in answer or []) < 1 + one % 3:
+            self.check_a_read_leaves_no_deleted_entry_without_an_owner(group)
 
     def _acknowledge(self, one: int, two: int) -> None:
         group = "gh"[two % 3 == 0]
@@ -351,6 +353,18 @@ class History:
             for entry_id, owner, idle_ms, _ in self.client(f"XPENDING s {name.decode()} - + 1000"):
                 has_ended = owner and 0 <= ack_wait_ms <= idle_ms
                 assert entry_id in there or not has_ended, f"{entry_id} is deleted, and pending in {name!r}"
+
+    def check_a_read_leaves_no_deleted_entry_without_an_owner(self, name: str) -> None:
+        """A plain read that could take more has dropped those that are not held, in a group with leases."""
+        stream = self.stream
+        policy = None if stream is None else stream.groups[name.encode()].policy
+        if policy is None or policy.settings.ack_wait_ms < 0:
+            return
+        there = {entry[0] for entry in self.client("XRANGE s - +")}
+        held = {entry_id for _, _, entry_id in policy.held(self.engine.clock.now_us() // 1000)}
+        for entry_id, owner, _, _ in self.client(f"XPENDING s {name} - + 1000"):
+            is_held = ids.parse(entry_id) in held
+            assert owner or is_held or entry_id in there, f"{entry_id} is deleted, and still pending in {name!r}"
 
     def check_cuts(self, every: int) -> None:
         """A log that is cut, at every so many bytes, loads to what its last whole unit led to."""

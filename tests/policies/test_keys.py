@@ -109,6 +109,31 @@ def test_the_lag_stays_exact(orders: PolicyDialogue) -> None:
     assert orders("XINFO GROUPS s")[0][11] == 2
 
 
+@pytest.mark.parametrize("line", ["XDEL s 2-0 5-0", "XDELEX s IDS 2 2-0 5-0", "XTRIM s MINID 6"])
+def test_entries_that_waited_and_are_deleted_leave_their_places_and_go_with_the_next_read(
+    orders: PolicyDialogue, line: str
+) -> None:
+    orders("PENSTOCK.POLICY s GROUP g LOOKAHEAD 2", "XADD s 6-0 user ben", "XADD s 7-0 user cleo")
+    assert read_ids(orders, READ.format("alice")) == ["1-0", "3-0", "4-0"]
+    orders(line)
+    assert orders("XINFO GROUPS s")[0][13][19] == 0  # waiting
+
+    assert "7-0" in read_ids(orders, READ.format("bob"))
+    assert not {b"2-0", b"5-0"} & {row[0] for row in orders("XPENDING s g - + 10")}
+    orders.reloaded()
+    orders.rewritten()
+
+
+def test_a_blocked_reader_gets_what_deletions_bring_into_reach(orders: PolicyDialogue) -> None:
+    bob = orders.another()
+    orders("PENSTOCK.POLICY s GROUP g LOOKAHEAD 2", "XADD s 6-0 user ben", "XADD s 7-0 user cleo", READ.format("alice"))
+    bob("XREADGROUP GROUP g bob BLOCK 0 STREAMS s >")
+    assert bob.arrived() == []
+    orders("XDEL s 2-0 5-0")
+
+    assert [entry[0] for entry in bob.arrived()[0][0][1]] == [b"7-0"]
+
+
 @pytest.mark.slow
 def test_a_read_looks_ahead_of_ten_thousand_waiting_entries_at_most(dialogue: PolicyDialogue) -> None:
     for number in range(1, 10_004):

@@ -57,15 +57,15 @@ def waiting_count(policy: GroupPolicy, order: KeyOrder | None) -> int:
 def forget_deleted(stream: Stream, entry_ids: list[StreamId]) -> None:
     """Entries were deleted."""
     for group in stream.groups.values():
-        order = None if group.policy is None else group.policy.keys
-        if order is not None:
+        policy = group.policy
+        if policy is not None and policy.keys is not None:
             for entry_id in entry_ids:
-                order.forget_deleted(entry_id)
+                policy.forget_value(entry_id)
 
 
 def settle(ctx: Context, key: bytes, stream: Stream, group: Group, policy: GroupPolicy, order: KeyOrder) -> None:
     """After a command: the next entry of each value that is free now is ready, and readers may get it."""
-    _forget_trimmed(stream, group, order)
+    _forget_trimmed(stream, group, policy, order)
     if order.is_full:
         order.is_full = False
         ctx.signal(key)
@@ -90,12 +90,12 @@ def _make_ready(policy: GroupPolicy, order: KeyOrder, values: list[bytes], now_m
                 policy.release(entry_id, now_ms)
 
 
-def _forget_trimmed(stream: Stream, group: Group, order: KeyOrder) -> None:
+def _forget_trimmed(stream: Stream, group: Group, policy: GroupPolicy, order: KeyOrder) -> None:
     """Pending entries below the first live one are deleted. O(log b), and O(1) for each new one."""
     first_id = stream.first_id if stream.length else stream.last_id + 1
     if first_id > order.deleted_below:
         for block, slot in group.pel.by_id.walk(order.deleted_below):
             if block.id_at(slot) >= first_id:
                 break
-            order.forget_deleted(block.id_at(slot))
+            policy.forget_value(block.id_at(slot))
         order.deleted_below = first_id

@@ -235,6 +235,13 @@ class GroupPolicy:
         if moment is not None:
             self.order.remove((*moment, entry_id))
 
+    def forget_value(self, entry_id: StreamId) -> None:
+        """An entry was deleted from the stream: with KEY, no entry waits for it, and it waits no more. O(log n)."""
+        if self.keys is not None:
+            self.keys.forget_deleted(entry_id)
+            if entry_id in self.keys.waiting:
+                self.release(entry_id, 0)  # the next read drops it
+
     def leave_run(self, block: PendingBlock, start: int, stop: int) -> None:
         """As `leave` for the released ones of the slots [start, stop)."""
         if self.known_count or (self.expiring is not None and self.expiring.times):
