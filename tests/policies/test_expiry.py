@@ -50,6 +50,38 @@ def test_a_new_entry_that_a_read_comes_to_is_moved_in_its_unit(orders: PolicyDia
     orders.rewritten()
 
 
+@pytest.mark.parametrize("order", ["PRIORITY p", "KEY k FAIR YES"])
+def test_what_waits_to_be_chosen_is_not_handed_out_after_its_time(dialogue: PolicyDialogue, order: str) -> None:
+    dialogue("XADD s 1-0 k x", "XADD s 2-0 k x at 1795300001000", "XADD s 3-0 k y p 9", "XGROUP CREATE s g 0")
+    dialogue(f"PENSTOCK.POLICY s GROUP g ACKWAIT 90000 EXPIREAT at DEADLETTER dead {order}", "RPUSH dead x")
+    dialogue("XREADGROUP GROUP g a COUNT 2 STREAMS s >", "XACK s g 1-0")
+    assert [row[:2] for row in dialogue("XPENDING s g - + 9")] == [[b"2-0", b""], [b"3-0", b"a"]]
+    dialogue("PENSTOCK.CLOCK ADVANCE 1000")
+    assert dialogue("PENSTOCK.PEEK s g") == []
+    assert read_ids(dialogue, READ.format("b")) == []
+    dialogue("DEL dead", "PENSTOCK.CLOCK ADVANCE 1000")
+
+    assert [entry[1][-7] for entry in dialogue("XRANGE dead - +")] == [b"2-0"]
+
+
+@pytest.mark.parametrize("options", ["EXPIRE NONE", "EXPIRE 90000"])
+def test_candidates_expire_as_the_policy_says_now(dialogue: PolicyDialogue, options: str) -> None:
+    dialogue("XADD s * p 1", "XADD s * p 9", "XADD s * p 9", "XGROUP CREATE s g 0")
+    dialogue("PENSTOCK.POLICY s GROUP g ACKWAIT 90000 PRIORITY p EXPIRE 1000", "PENSTOCK.PEEK s g")
+    dialogue(f"PENSTOCK.POLICY s GROUP g {options}", "PENSTOCK.CLOCK ADVANCE 1000")
+
+    assert len(read_ids(dialogue, READ.format("a"))) == 3
+    assert dialogue("XINFO GROUPS s")[0][11] == 0
+
+
+def test_candidates_that_were_seen_before_expire_too(dialogue: PolicyDialogue) -> None:
+    dialogue("XADD s * p 1", "XADD s * p 9 at +1000", "XGROUP CREATE s g 0")
+    dialogue("PENSTOCK.POLICY s GROUP g ACKWAIT 90000 PRIORITY p", "PENSTOCK.PEEK s g")
+    dialogue("PENSTOCK.POLICY s GROUP g EXPIREAT at", "PENSTOCK.CLOCK ADVANCE 1000")
+
+    assert read_ids(dialogue, READ.format("a")) == ["1795300000000-0"]
+
+
 def test_without_dead_letters_a_new_entry_leaves_a_position_in_the_log(orders: PolicyDialogue) -> None:
     orders("PENSTOCK.POLICY s GROUP g DEADLETTER NONE EXPIREAT NONE")
     orders.since()

@@ -33,7 +33,8 @@ def rank_of(settings: GroupSettings, entry_id: StreamId, entry: bytes) -> int:
 def add_waiting(policy: GroupPolicy, choice: Choice, block: PendingBlock, slot: int) -> None:
     """A live pending entry without an owner may be chosen. O(log n)."""
     settings, entry_id, entry = policy.settings, block.id_at(slot), block.segment.entry(slot)
-    choice.add_waiting(entry_id, rank_of(settings, entry_id, entry), entry_fields.key_value(settings, entry))
+    rank, value = rank_of(settings, entry_id, entry), entry_fields.key_value(settings, entry)
+    choice.add_waiting(entry_id, rank, value, entry_fields.expires_ms(settings, entry_id, entry))
 
 
 def current(stream: Stream, group: Group, policy: GroupPolicy, now_ms: int) -> Choice:
@@ -47,7 +48,7 @@ def current(stream: Stream, group: Group, policy: GroupPolicy, now_ms: int) -> C
             policy.release(entry_id, 0)
     _drain(group, policy, choice, now_ms)
     _follow(group, choice)
-    _forget_gone(stream, group, choice, now_ms)
+    _forget_gone(stream, group, policy, choice, now_ms)
     reach(stream, policy, choice, group.last_id, now_ms)
     choice.note_changes(order)
     return choice
@@ -77,8 +78,8 @@ def _follow(group: Group, choice: Choice) -> None:
     choice.position = last_id
 
 
-def _forget_gone(stream: Stream, group: Group, choice: Choice, now_ms: int) -> None:
-    """Trimmed entries, and new ones that have expired, may not be chosen."""
+def _forget_gone(stream: Stream, group: Group, policy: GroupPolicy, choice: Choice, now_ms: int) -> None:
+    """Trimmed entries, and those that have expired, may not be chosen."""
     first_id = stream.first_id if stream.length else stream.last_id + 1
     while choice.seen and choice.seen[0] < first_id:
         choice.drop(choice.seen[0])
@@ -86,10 +87,14 @@ def _forget_gone(stream: Stream, group: Group, choice: Choice, now_ms: int) -> N
         for block, slot in group.pel.by_id.walk(choice.deleted_below):
             if block.id_at(slot) >= first_id:
                 break
-            choice.drop_waiting(block.id_at(slot))
+            policy.forget_deleted(block.id_at(slot))
         choice.deleted_below = first_id
     while choice.expiring.first_ms() <= now_ms:
-        choice.drop(choice.expiring.first())
+        entry_id = choice.expiring.first()
+        waits = entry_id in choice.waiting
+        choice.drop(entry_id)
+        if waits:
+            policy.release(entry_id, 0)  # it moves as soon as the dead letters can take it
 
 
 def reach(stream: Stream, policy: GroupPolicy, choice: Choice, position: StreamId, now_ms: int) -> None:
@@ -124,10 +129,3 @@ def next_candidate(stream: Stream, choice: Choice, order: KeyOrder | None) -> St
             break
         choice.drop(entry_id)
     return entry_id
-
-
-def forget_deleted(policy: GroupPolicy, entry_ids: list[StreamId]) -> None:
-    """Entries were deleted from the stream. O(log n) each."""
-    if policy.choice is not None:
-        for entry_id in entry_ids:
-            policy.choice.drop(entry_id)

@@ -58,9 +58,9 @@ def forget_deleted(stream: Stream, entry_ids: list[StreamId]) -> None:
     """Entries were deleted."""
     for group in stream.groups.values():
         policy = group.policy
-        if policy is not None and policy.keys is not None:
+        if policy is not None:
             for entry_id in entry_ids:
-                policy.forget_value(entry_id)
+                policy.forget_deleted(entry_id)
 
 
 def settle(ctx: Context, key: bytes, stream: Stream, group: Group, policy: GroupPolicy, order: KeyOrder) -> None:
@@ -97,5 +97,5 @@ def _forget_trimmed(stream: Stream, group: Group, policy: GroupPolicy, order: Ke
         for block, slot in group.pel.by_id.walk(order.deleted_below):
             if block.id_at(slot) >= first_id:
                 break
-            policy.forget_value(block.id_at(slot))
+            policy.forget_deleted(block.id_at(slot))
         order.deleted_below = first_id

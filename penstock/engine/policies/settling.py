@@ -7,7 +7,6 @@ Handlers call these functions for streams that have policies. While the log is r
 from penstock.engine.aof.group_effects import Released
 from penstock.engine.context import Context
 from penstock.engine.policies import (
-    choosing,
     expiry,
     forwarding,
     keys,
@@ -251,7 +250,6 @@ def _forget_deleted(ctx: Context, key: bytes, stream: Stream, entry_ids: list[St
     for group in stream.groups.values():
         policy = group.policy
         if policy is not None:
-            choosing.forget_deleted(policy, gone)
             pending = [group.pel.by_id.find(entry_id) for entry_id in gone]
             leases.drop_ended(ctx, key, group, policy, [found for found in pending if found is not None])
 

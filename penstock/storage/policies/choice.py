@@ -4,6 +4,7 @@ from typing import Final, TypeAlias
 
 from sortedcontainers import SortedList
 
+from penstock.storage.deadlines import NEVER
 from penstock.storage.policies.entry_moments import EntryMoments
 from penstock.storage.policies.key_order import KeyOrder
 from penstock.storage.streams.ids import StreamId
@@ -23,7 +24,7 @@ class Choice:
 
     seen_to: new entries up to here were looked at. position: the group's last-delivered id then. drained_ms: what was
     held up to then is here. deleted_below: trimmed waiting entries below this id were looked at. expiring: when entries
-    of `seen` expire. has_shrunk: an entry left without being handed out, so others may be candidates.
+    expire. has_shrunk: an entry left without being handed out, so others may be candidates.
 
     turns (FAIR): the lower one was longer ago. checks: values that may have lost the right to a turn. picked,
     picked_new: how many of a value this read has chosen, and of those how many were not pending, which the group does
@@ -63,16 +64,16 @@ class Choice:
 
     # -- entries come and go ----------------------------------------------------------------------------------------
 
-    def add_waiting(self, entry_id: StreamId, rank: int, value: bytes | None) -> None:
+    def add_waiting(self, entry_id: StreamId, rank: int, value: bytes | None, expires_ms: int) -> None:
         """An entry is pending without an owner, and was never delivered."""
         self._remove(entry_id)
         self.waiting.add(entry_id)
+        self.expiring.set(entry_id, expires_ms)
         self._add(entry_id, rank, value)
 
     def pass_over(self, entry_id: StreamId) -> None:
         """A new entry, which was seen, is pending from now on, and waits: it competes as before."""
         self.seen.remove(entry_id)
-        self.expiring.drop(entry_id)
         self.waiting.add(entry_id)
 
     def add_seen(self, entry_id: StreamId, rank: int, value: bytes | None, expires_ms: int) -> None:
@@ -115,7 +116,7 @@ class Choice:
             self.waiting.discard(entry_id)
         else:
             self.seen.remove(entry_id)
-            self.expiring.drop(entry_id)
+        self.expiring.drop(entry_id)
         queue = self.queues[value]
         queue.remove((rank if value is None else 0, entry_id))
         if not queue:
@@ -214,7 +215,7 @@ class Choice:
         twin = Choice(self._is_fair)
         twin.seen_to, twin.position, twin.drained_ms = self.seen_to, self.position, self.drained_ms
         for entry_id in self.waiting:
-            twin.add_waiting(entry_id, *self.ranks[entry_id])
+            twin.add_waiting(entry_id, *self.ranks[entry_id], NEVER)
         for entry_id in self.seen:
             rank, value = self.ranks[entry_id]
             twin.seen.add(entry_id)
@@ -236,6 +237,6 @@ class Choice:
         assert all(self.queues.values())
         assert sorted(self._cells.values()) == list(self._order)
         assert {cell: value for value, cell in self._cells.items()} == self._values
-        assert self.expiring.times.keys() <= set(self.seen)
+        assert self.expiring.times.keys() <= self.ranks.keys()
         self.expiring.check()
         assert not self.picked

@@ -102,10 +102,12 @@ class GroupSettings:
         return self.paused_until_ms if self.paused_until_ms > now_ms else NONE
 
     def orders_as(self, other: "GroupSettings") -> bool:
-        """Whether first deliveries have the same order as with other settings."""
-        return (self.key_field, self.parallel, self.fair, self.priority_field, self.aging_ms, self.look_ahead) == (
-            other.key_field, other.parallel, other.fair, other.priority_field, other.aging_ms, other.look_ahead
-        )  # fmt: skip
+        """Whether of the same entries the same ones are first deliveries, in the same order, as with other settings."""
+        return self._order() == other._order()
+
+    def _order(self) -> tuple[object, ...]:
+        choice = self.fair, self.priority_field, self.aging_ms, self.look_ahead
+        return (self.key_field, self.parallel, *choice, self.expire_ms, self.expire_field)
 
     @property
     def expires(self) -> bool:
@@ -235,12 +237,17 @@ class GroupPolicy:
         if moment is not None:
             self.order.remove((*moment, entry_id))
 
-    def forget_value(self, entry_id: StreamId) -> None:
-        """An entry was deleted from the stream: with KEY, no entry waits for it, and it waits no more. O(log n)."""
+    def forget_deleted(self, entry_id: StreamId) -> None:
+        """An entry was deleted from the stream: no entry waits for it, and it neither waits nor is chosen. O(log n)."""
+        waits = False
         if self.keys is not None:
             self.keys.forget_deleted(entry_id)
-            if entry_id in self.keys.waiting:
-                self.release(entry_id, 0)  # the next read drops it
+            waits = entry_id in self.keys.waiting
+        if self.choice is not None:
+            waits = waits or entry_id in self.choice.waiting
+            self.choice.drop(entry_id)
+        if waits:
+            self.release(entry_id, 0)  # the next read drops it
 
     def leave_run(self, block: PendingBlock, start: int, stop: int) -> None:
         """As `leave` for the released ones of the slots [start, stop)."""
