@@ -124,6 +124,19 @@ def test_entries_that_waited_and_are_deleted_leave_their_places_and_go_with_the_
     orders.rewritten()
 
 
+def test_what_goes_while_its_group_is_idle_leaves_the_pending_list_and_its_value(orders: PolicyDialogue) -> None:
+    orders("XADD s 6-0 user ben", "XGROUP CREATE s busy 0", "PENSTOCK.POLICY s MAXLEN 0 ACKED IDLEGROUP 90000")
+    assert read_ids(orders, READ.format("alice")) == ["1-0", "3-0", "4-0"]
+    orders("XREADGROUP GROUP busy b COUNT 3 STREAMS s >", "XACK s busy 1-0 3-0", "PENSTOCK.CLOCK ADVANCE 60000")
+    orders("XREADGROUP GROUP busy b COUNT 1 STREAMS s >", "XACK s busy 4-0", "PENSTOCK.CLOCK ADVANCE 30000")
+    assert [entry[0] for entry in orders("XRANGE s - +")] == [b"2-0", b"5-0", b"6-0"]
+    assert [row[0] for row in orders("XPENDING s g - + 9")] == [b"2-0", b"5-0", b"6-0"]
+
+    assert read_ids(orders, READ.format("bob")) == ["2-0", "6-0"]
+    orders.reloaded()
+    orders.rewritten()
+
+
 def test_a_blocked_reader_gets_what_deletions_bring_into_reach(orders: PolicyDialogue) -> None:
     bob = orders.another()
     orders("PENSTOCK.POLICY s GROUP g LOOKAHEAD 2", "XADD s 6-0 user ben", "XADD s 7-0 user cleo", READ.format("alice"))

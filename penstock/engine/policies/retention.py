@@ -31,14 +31,16 @@ SHORT_SLICE: Final = 1000  # that a tick removes one by one, or a sweep looks at
 COUNTED: Final = 5000  # of which the bytes are counted at a time
 
 
-def run(ctx: Context, key: bytes, stream: Stream, policies: StreamPolicies, most: int) -> None:
-    """Remove what may go now, at most about `most` entries."""
+def run(ctx: Context, key: bytes, stream: Stream, policies: StreamPolicies, most: int) -> list[StreamId]:
+    """Remove what may go now, at most about `most` entries; returns what idle groups may have pending of it."""
     settings = policies.settings
     count_bytes(stream, policies)
+    removed_ids: list[StreamId] = []
     if not settings.trims:
-        return
+        return removed_ids
     if settings.references == ACKNOWLEDGED:
-        removed = _trim_done(ctx, key, stream, policies, most)
+        removed_ids = _trim_done(ctx, key, stream, policies, most)
+        removed = len(removed_ids)
     else:
         is_quick = settings.references == KEEP_REFERENCES  # whole nodes at a time
         removed = _trim_oldest(ctx, key, stream, policies, SLICE if is_quick else most)
@@ -48,6 +50,7 @@ def run(ctx: Context, key: bytes, stream: Stream, policies: StreamPolicies, most
         ctx.dirty += removed
         ctx.touch(key)
         ctx.event("t", b"xtrim", key)
+    return removed_ids if policies.idle else []
 
 
 def next_ms(stream: Stream, policies: StreamPolicies) -> int:
@@ -156,13 +159,13 @@ def _first_kept(stream: Stream, policies: StreamPolicies, most: int) -> StreamId
 # -- ACKED -------------------------------------------------------------------------------------------------------------
 
 
-def _trim_done(ctx: Context, key: bytes, stream: Stream, policies: StreamPolicies, most: int) -> int:
-    """Remove the oldest entries above a limit that no group needs, `most` of them; returns how many."""
+def _trim_done(ctx: Context, key: bytes, stream: Stream, policies: StreamPolicies, most: int) -> list[StreamId]:
+    """Remove the oldest entries above a limit that no group needs, `most` of them; returns which."""
+    removed_ids: list[StreamId] = []
     if keeps_all(stream, policies):
-        return 0
+        return removed_ids
     if policies.sweep_from != SWEPT:
         _sweep(stream, policies)
-    removed_ids: list[StreamId] = []
     max_deleted_id = stream.max_deleted_id
     done, sweep_from = policies.done, policies.sweep_from
     while done and (sweep_from == SWEPT or done[0] < sweep_from) and _is_above_limits(ctx, stream, policies, done[0]):
@@ -176,7 +179,7 @@ def _trim_done(ctx: Context, key: bytes, stream: Stream, policies: StreamPolicie
         # All unneeded entries below the last removed one went, too, unless a floor keeps some. XTRIM asks all groups.
         takes_all = policies.floor == ids.ZERO and not policies.idle
         trim_effects.log_acked_trim(ctx, key, stream, removed_ids, takes_all)
-    return len(removed_ids)
+    return removed_ids
 
 
 def _is_above_limits(ctx: Context, stream: Stream, policies: StreamPolicies, entry_id: StreamId) -> bool:

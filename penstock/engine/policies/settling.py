@@ -52,7 +52,7 @@ def settle(ctx: Context, key: bytes, stream: Stream, most_trimmed: int = retenti
         return
     if policies.settings.idle_group_ms != NONE and len(policies.used_ms) != len(stream.groups):
         retention.look_at_groups(ctx, key, stream, policies)
-    retention.run(ctx, key, stream, policies, most_trimmed)
+    _trim(ctx, key, stream, policies, most_trimmed)
     has_moved = False
     for group in stream.groups.values():
         policy = group.policy
@@ -71,11 +71,17 @@ def settle(ctx: Context, key: bytes, stream: Stream, most_trimmed: int = retenti
             policy.choice.has_shrunk = False
             ctx.signal(key)
     if has_moved:
-        retention.run(ctx, key, stream, policies, most_trimmed)
+        _trim(ctx, key, stream, policies, most_trimmed)
     if retention.is_acked(policies):
         _pass_over_to_come(ctx, key, stream, policies)
     forwarding.note_new(ctx, key, stream, policies)
     note_due(ctx, key, stream)
+
+
+def _trim(ctx: Context, key: bytes, stream: Stream, policies: StreamPolicies, most: int) -> None:
+    gone = retention.run(ctx, key, stream, policies, most)
+    if gone:
+        _forget_deleted(ctx, key, stream, gone)
 
 
 def note_due(ctx: Context, key: bytes, stream: Stream) -> None:
