@@ -146,6 +146,19 @@ def test_dead_letters_that_cannot_be_written_wait_and_nothing_is_handed_out(pois
     poisoned.reloaded()
 
 
+def test_what_could_not_move_moves_though_another_dead_letter_was_the_first_that_could(
+    poisoned: PolicyDialogue,
+) -> None:
+    poisoned("RPUSH dead x", "XNACK s g FATAL IDS 1 1-0", "DEL dead", "XNACK s g FATAL IDS 1 2-0")
+    assert [letter["_id"] for letter in dead(poisoned)] == ["2-0"]
+    poisoned("PENSTOCK.CLOCK ADVANCE 1000")
+
+    assert [letter["_id"] for letter in dead(poisoned)] == ["2-0", "1-0"]
+    fields = poisoned("XINFO GROUPS s")[0][-1]
+    assert fields[fields.index(b"blocked") + 1] is None
+    poisoned.reloaded()
+
+
 def test_a_dead_letter_lets_the_entry_go_where_only_needed_ones_are_kept(poisoned: PolicyDialogue) -> None:
     poisoned("PENSTOCK.POLICY s MAXLEN 0 ACKED", "XNACK s g FATAL IDS 1 1-0")
 

@@ -81,9 +81,10 @@ def put_aside(ctx: Context, group: Group, policy: GroupPolicy, entry: bytes, add
         ctx.policies.expired += 1
         policy_notes.expired(ctx, key, group.name)
         return True
-    policy.blocked = targets.problem_with(ctx, key, target)
-    if policy.blocked:
-        policy_notes.stuck(ctx, key, group.name, policy.blocked)
+    problem = targets.problem_with(ctx, key, target)
+    if problem:
+        policy.blocked = problem  # until a tick has tried all again that could not move (leases.examine)
+        policy_notes.stuck(ctx, key, group.name, problem)
         return False
     targets.append_with(ctx, target, entry, ADDED, added)
     policy.dead_lettered += 1

@@ -84,7 +84,7 @@ def next_ms(ctx: Context, stream: Stream, group: Group, policy: GroupPolicy) -> 
     due_ms = _expiring(group, policy).first_ms()
     for segment, slot, _ in stream.unread(group, 1):
         due_ms = min(due_ms, entry_fields.expires_ms(policy.settings, segment.id_at(slot), segment.entry(slot)))
-    return max(due_ms, ctx.now_ms + RETRY_MS) if policy.blocked and due_ms != NEVER else due_ms
+    return ctx.now_ms + RETRY_MS if policy.blocked and due_ms <= ctx.now_ms else due_ms
 
 
 def _expiring(group: Group, policy: GroupPolicy) -> EntryMoments:
