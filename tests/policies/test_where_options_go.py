@@ -126,6 +126,23 @@ def test_a_replica_lets_nothing_expire_until_it_is_promoted(dialogue: PolicyDial
     assert dialogue("XLEN dead") == 1
 
 
+@pytest.mark.parametrize("options", ["KEY k", "KEY k PRIORITY p", "KEY k FAIR YES"])
+def test_a_promoted_replica_has_nothing_wait_for_what_its_master_deleted(
+    dialogue: PolicyDialogue, options: str
+) -> None:
+    dialogue(*[f"XADD s {at}-0 k {value}" for at, value in enumerate("zxx", 1)], "XGROUP CREATE s g 0")
+    dialogue(f"PENSTOCK.POLICY s GROUP g ACKWAIT 900000 {options}", READ.format("a"), "XINFO GROUPS s")
+    dialogue.session.privileged = True  # as the link to a master: policies are not asked
+    dialogue("XDEL s 2-0")
+    dialogue.session.privileged = False
+    dialogue.engine.conditions.set(FOLLOWING, True)
+    dialogue("PENSTOCK.CLOCK ADVANCE 1")
+    dialogue.engine.conditions.set(FOLLOWING, False)
+    dialogue("PENSTOCK.CLOCK ADVANCE 0")
+
+    assert read_ids(dialogue, READ.format("b")) == ["3-0"]
+
+
 def test_a_promoted_replica_chooses_among_what_its_master_passed_over(dialogue: PolicyDialogue) -> None:
     dialogue("XADD s 1-0 p 0", "XADD s 2-0 p 9", "XADD s 3-0 p 9", "XGROUP CREATE s g 0")
     dialogue("PENSTOCK.POLICY s GROUP g ACKWAIT 900000 PRIORITY p", "XREADGROUP GROUP g a COUNT 1 STREAMS s >")

@@ -168,8 +168,7 @@ def _change_group(ctx: Context, key: bytes, stream: Stream, args: list[bytes], l
         policy.is_short = policy.is_stopped = False
         ctx.signal(key)
     if not settings.orders_as(policy.settings):
-        policy.keys = policy.choice = None  # what waited is judged anew
-    policy.expiring = None
+        policy.forget_order()
     if not settings.gives_back:
         policy.readers.clear()
     policy.settings = settings

@@ -65,10 +65,14 @@ def _wake_up(server: ServerState, now_ms: int) -> None:
         for key in list(db.policies_due.times):
             stream = db.values[key]
             policies = stream.policies if isinstance(stream, Stream) else None
-            if policies is not None:
+            if isinstance(stream, Stream) and policies is not None:
                 policies.start_sweep()
                 policies.forget_uses()
-                policies.due_ms = AT_ONCE
+                for group in stream.groups.values():
+                    if group.policy is not None:
+                        group.policy.forget_order()
+                        group.policy.examine_anew()
+                policies.due_ms = policies.groups_due_ms = AT_ONCE
                 target = db.values.get(policies.settings.forward or b"")
                 if policies.settings.every_field is not None and isinstance(target, Stream):
                     forwarding.take_over(key, policies, target, now_ms)

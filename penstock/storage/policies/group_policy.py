@@ -311,6 +311,10 @@ class GroupPolicy:
         self.trimmed_below = min(self.trimmed_below, last_id + 1)
         self.examine_anew()
 
+    def forget_order(self) -> None:
+        """Have what waits and what may be chosen found again: the order is another, or changes were not noted."""
+        self.keys = self.choice = self.expiring = None
+
     def examine_anew(self) -> None:
         """Have all entries looked at again: the settings changed, or the group was loaded."""
         self.examined_ms = self.last_examined_ms = self.examined_holds_ms = BEFORE_ALL
