@@ -235,6 +235,55 @@ def test_a_lease_follows_unix_time_as_the_entries_times_do(
     assert (b"1-0" in server.client.says(b"XPENDING s g - + 10 alice\r\n")) is not bool(redelivered)
 
 
+def test_a_lease_that_ends_once_more_wakes_its_reader(server: WholeServer) -> None:
+    server.asks(
+        server.client, "XGROUP CREATE s g 0 MKSTREAM", "PENSTOCK.POLICY s GROUP g ACKWAIT 6000", "XADD s 1-0 f v",
+        "XREADGROUP GROUP g alice STREAMS s >",
+    )  # fmt: skip
+    server.passes(6200)
+    server.clock.jump(-3000)
+    server.passes(200)
+    server.other.sends(b"XREADGROUP GROUP g bob BLOCK 0 STREAMS s >\r\n")
+    assert server.other.received() == b""
+    server.passes(3000)
+
+    assert b"1-0" in server.other.received()
+
+
+@jumps
+def test_a_rate_holds_for_as_long_as_it_said(server: WholeServer, jump_ms: int) -> None:
+    server.asks(
+        server.client, "XGROUP CREATE s g 0 MKSTREAM", "PENSTOCK.POLICY s GROUP g RATE 1 5000", "XADD s 1-0 f v",
+        "XADD s 2-0 f v", "XREADGROUP GROUP g alice STREAMS s >",
+    )  # fmt: skip
+    server.passes(2000)
+    server.clock.jump(jump_ms)
+    server.other.sends(b"XREADGROUP GROUP g bob BLOCK 0 STREAMS s >\r\n")
+    server.passes(2800)
+    assert server.other.received() == b""
+    server.passes(400)
+
+    assert b"2-0" in server.other.received()
+
+
+@jumps
+def test_a_group_is_idle_after_as_long_as_it_was_not_read(server: WholeServer, jump_ms: int) -> None:
+    server.asks(
+        server.client, "XADD s 1-0 f v", "XGROUP CREATE s late 0", "XGROUP CREATE s busy 0",
+        "PENSTOCK.POLICY s MAXLEN 0 ACKED IDLEGROUP 5000", "XREADGROUP GROUP busy alice STREAMS s >",
+        "XACK s busy 1-0",
+    )  # fmt: skip
+    server.passes(2000)
+    server.clock.jump(jump_ms)
+    server.passes(200)
+    server.asks(server.client, "XREADGROUP GROUP busy alice STREAMS s >")
+    server.passes(2600)
+    assert server.client.says(b"XLEN s\r\n") == b":1\r\n"
+    server.passes(400)
+
+    assert server.client.says(b"XLEN s\r\n") == b":0\r\n"
+
+
 def test_leases_end_after_the_start_also_where_the_clock_was_set_back(server: WholeServer) -> None:
     server.engine.conditions.loading = True
     server.engine.conditions.loading = False  # as after a start: for five seconds no lease ends

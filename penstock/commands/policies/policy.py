@@ -218,4 +218,4 @@ def _count_rated(group: Group, args: list[bytes]) -> None:
     if policy is not None:
         for at in range(GROUP_AT + 1, len(args) - 1, 2):
             policy.window.add(arguments.integer(args[at]), arguments.integer(args[at + 1]))
-        policy.window.forget(policy.window.pairs[-1][0] - policy.settings.rate_ms)
+        policy.window.forget(policy.window.pairs[-1][0], policy.settings.rate_ms)

@@ -28,7 +28,7 @@ def most_now(policy: GroupPolicy, now_ms: int) -> int:
         return 0
     if settings.rate == NONE:
         return NO_LIMIT
-    policy.window.forget(now_ms - settings.rate_ms)
+    policy.window.forget(now_ms, settings.rate_ms)
     return max(settings.rate - policy.window.count, 0)
 
 

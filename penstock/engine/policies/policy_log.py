@@ -64,6 +64,12 @@ class PolicyLog:
         note.names += names[: NAMES - len(note.names)] if len(note.names) < NAMES else []
         self.due_ms = min(self.due_ms, note.reported_ms + EVERY_MS)
 
+    def move(self, by_ms: int) -> None:
+        """Unix time has jumped: what waits to be reported does not wait longer or shorter. O(subjects)."""
+        for note in self._notes.values():
+            note.reported_ms += by_ms
+        self.due_ms += 0 if self.due_ms == NEVER else by_ms
+
     def report_due(self, now_ms: int) -> None:
         """Report what was not reported within the last minute, and forget what has been quiet since. O(subjects)."""
         self.due_ms = NEVER

@@ -58,6 +58,26 @@ def next_ms(server: ServerState, now_ms: int) -> int:
     return max(due_ms, server.policies.retry_ms if server.conditions.trouble is not None else 1)
 
 
+def follow_jump(server: ServerState, by_ms: int) -> None:
+    """Unix time has jumped. Spans that RATE and IDLEGROUP count are moved; leases and holds follow unix time.
+
+    After a jump backwards those that had ended may end once more, and their readers hear of it. O(groups).
+    """
+    server.policies.log.move(by_ms)
+    for db in server.keyspace.databases:
+        for key in list(db.policies_due.times):
+            stream = db.values[key]
+            policies = stream.policies if isinstance(stream, Stream) else None
+            if isinstance(stream, Stream) and policies is not None:
+                policies.move(by_ms)
+                for group in stream.groups.values():
+                    if group.policy is not None:
+                        group.policy.window.move(by_ms)
+                        group.policy.examine_anew()
+                policies.due_ms = policies.groups_due_ms = AT_ONCE
+                db.note_policies(key, stream)
+
+
 def _wake_up(server: ServerState, now_ms: int) -> None:
     """What changed while policies slept was not noted: everything is to be looked at."""
     server.policies.slept = False

@@ -1,10 +1,12 @@
 """The machine's unix time was set: intervals that began at a request's time do not become longer or shorter by that.
 
 For each request one reading of unix time is made, no second one. What waits or is counted from there is moved by what
-the clock has jumped: BLOCK and WAIT, CLIENT PAUSE, how long clients are idle or connected, the uptime, HOTKEYS. What is
-stored, or compared with what is stored (ids, expiry, idle times of entries, leases, delays), is not.
+the clock has jumped: BLOCK and WAIT, CLIENT PAUSE, the spans of RATE and IDLEGROUP, how long clients are idle or
+connected, the uptime, HOTKEYS. What is stored, or compared with what is stored (ids, expiry, idle times of entries,
+leases, delays), is not.
 """
 
+from penstock.engine.policies import policy_tick
 from penstock.engine.server_state import ServerState
 
 
@@ -22,6 +24,8 @@ def follow(server: ServerState) -> int:
     if conditions.loaded_ms:
         conditions.loaded_ms += by_ms
     policies.retry_ms += by_ms if policies.retry_ms else 0
+    if policies.used:
+        policy_tick.follow_jump(server, by_ms)
     server.blocking.move_deadlines(by_ms)
     if conditions.paused_until_ms:
         conditions.paused_until_ms = max(conditions.paused_until_ms + by_ms, 1)

@@ -23,10 +23,23 @@ class RateWindow:
             count += earlier
         self.pairs.append((now_ms, count))
 
-    def forget(self, until_ms: int) -> None:
-        """The moments up to this one are not within the span any more. O(1) amortized."""
-        while self.pairs and self.pairs[0][0] <= until_ms:
+    def forget(self, now_ms: int, span_ms: int) -> None:
+        """Forget what is not within the span any more. Moments to come count as now: the clock was set back.
+
+        O(1) amortized.
+        """
+        ahead = 0
+        while self.pairs and self.pairs[-1][0] > now_ms:
+            ahead += self.pairs.pop()[1]
+        if ahead:
+            self.count -= ahead
+            self.add(now_ms, ahead)
+        while self.pairs and self.pairs[0][0] <= now_ms - span_ms:
             self.count -= self.pairs.popleft()[1]
+
+    def move(self, by_ms: int) -> None:
+        """Unix time has jumped: the span does not become longer or shorter by that. O(pairs)."""
+        self.pairs = deque([(moment + by_ms, count) for moment, count in self.pairs])
 
     def clear(self) -> None:
         self.pairs.clear()

@@ -154,6 +154,12 @@ class StreamPolicies:
         self.idle_due_ms = min(self.idle_due_ms, now_ms + self.settings.idle_group_ms)
         return True
 
+    def move(self, by_ms: int) -> None:
+        """Unix time has jumped: what lasts or waits does not become longer or shorter by that. O(groups)."""
+        self.used_ms = {group: used_ms + by_ms for group, used_ms in self.used_ms.items()}
+        self.idle_due_ms += 0 if self.idle_due_ms == NEVER else by_ms
+        self.retry_ms += by_ms if self.retry_ms else 0
+
     def forget_uses(self) -> None:
         """All groups count as just read."""
         self.used_ms = {}
