@@ -147,6 +147,13 @@ def test_a_blocked_reader_gets_what_deletions_bring_into_reach(orders: PolicyDia
     assert [entry[0] for entry in bob.arrived()[0][0][1]] == [b"7-0"]
 
 
+def test_an_entry_with_the_id_of_a_pending_one_has_the_value_of_its_own_fields(dialogue: PolicyDialogue) -> None:
+    dialogue("XADD s 1-0 k x", "XADD s 2-0 k x", "XGROUP CREATE s g 0", "PENSTOCK.POLICY s GROUP g ACKWAIT 9000 KEY k")
+    dialogue(READ.format("a"), "XTRIM s MAXLEN 0", "XSETID s 0-1", "XADD s 1-0 k y", "XADD s 3-0 k y", "XADD s 4-0 k x")
+
+    assert read_ids(dialogue, READ.format("b")) == ["4-0"]
+
+
 @pytest.mark.slow
 def test_a_read_looks_ahead_of_ten_thousand_waiting_entries_at_most(dialogue: PolicyDialogue) -> None:
     for number in range(1, 10_004):

@@ -311,6 +311,12 @@ class GroupPolicy:
         self.trimmed_below = min(self.trimmed_below, last_id + 1)
         self.examine_anew()
 
+    def revive(self, entry_id: StreamId) -> None:
+        """An entry was added with the id of a pending one that was deleted: its fields are found when next needed."""
+        self.expiring = None
+        if self.keys is not None:
+            self.keys.drop(entry_id)
+
     def forget_order(self) -> None:
         """Have what waits and what may be chosen found again: the order is another, or changes were not noted."""
         self.keys = self.choice = self.expiring = None

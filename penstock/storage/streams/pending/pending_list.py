@@ -369,6 +369,8 @@ class PendingList:
         if owner is not None and block.owner_counts[owner.number] == 1:
             owner.owned_blocks.add(block)
         self.order.revive(rewound_block, block, slot)
+        if self.policy is not None:
+            self.policy.revive(entry_id)
 
     # -- the whole list ---------------------------------------------------------------------------------------------
 
