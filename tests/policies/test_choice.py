@@ -1,15 +1,11 @@
 """PARALLEL, FAIR, PRIORITY, AGING and LOOKAHEAD: which entry is handed out next."""
 
-import sys
-from collections.abc import Callable
-from types import FrameType
-from typing import Any
-
 import pytest
 
 from tests.policies.conftest import PolicyDialogue, made
 from tests.policies.test_leases import READ, read_ids
 from tests.policies.test_retention import refused
+from tests.support.lines_run import lines_run
 
 PRIORITY = "PENSTOCK.POLICY s GROUP g ACKWAIT 30000 PRIORITY p"
 FAIR = "PENSTOCK.POLICY s GROUP g ACKWAIT 30000 KEY k FAIR YES"
@@ -229,18 +225,7 @@ def lines_of_a_read(waiting: int) -> int:
     assert read_ids(dialogue, READ.format("a")) == [f"{waiting + 1}-0"]
     dialogue(f"XACK s g {waiting + 1}-0 1-0")
     assert read_ids(dialogue, READ.format("a")) == ["2-0"]
-    run = 0
-
-    def count(frame: FrameType, event: str, argument: object) -> Callable[..., Any]:
-        nonlocal run
-        run += event == "line"
-        return count
-
-    former = sys.gettrace()
-    sys.settrace(count)
-    dialogue("XACK s g 2-0", READ.format("a"))
-    sys.settrace(former)
-    return run
+    return lines_run(lambda: dialogue("XACK s g 2-0", READ.format("a")))
 
 
 def test_a_read_costs_no_more_the_more_entries_wait() -> None:

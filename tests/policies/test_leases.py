@@ -5,9 +5,10 @@ from typing import Any
 
 import pytest
 
-from tests.policies.conftest import PolicyDialogue
+from tests.policies.conftest import PolicyDialogue, made
 from tests.policies.test_retention import refused
 from tests.support.clock import NOW_MS
+from tests.support.lines_run import lines_run
 
 Advance = Callable[[int], Any]
 READ = "XREADGROUP GROUP g {} STREAMS s >"
@@ -266,6 +267,19 @@ def test_a_consumer_that_still_reads_or_holds_entries_is_not_reaped(leased: Poli
     leased("XACK s g 1-0 2-0 3-0", "PENSTOCK.CLOCK ADVANCE 1000")
 
     assert [consumer[1] for consumer in leased("XINFO CONSUMERS s g")] == [b"parked"]
+
+
+def lines_of_a_lease_s_end(consumers: int) -> int:
+    """How many lines of Python the end of a lease runs in a group with so many consumers, none of which is due."""
+    dialogue = made()
+    dialogue("XADD s 1-0 f v", "XGROUP CREATE s g 0", "PENSTOCK.POLICY s GROUP g ACKWAIT 1000 REAP 90000")
+    dialogue(*[f"XGROUP CREATECONSUMER s g c{number}" for number in range(consumers)])
+    dialogue("PENSTOCK.CLOCK ADVANCE 1", "XREADGROUP GROUP g c0 STREAMS s >")
+    return lines_run(lambda: dialogue("PENSTOCK.CLOCK ADVANCE 1000"))
+
+
+def test_the_end_of_a_lease_costs_no_more_the_more_consumers_there_are() -> None:
+    assert lines_of_a_lease_s_end(1000) < 1.1 * lines_of_a_lease_s_end(10)
 
 
 # -- restarts -------------------------------------------------------------------------------------------------------

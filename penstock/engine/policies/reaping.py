@@ -13,10 +13,15 @@ LOOKED_AT_EVERY_MS: Final = 1000  # a consumer that would be removed but for its
 
 
 def reap(ctx: Context, key: bytes, group: Group, policy: GroupPolicy) -> int:
-    """Remove the consumers that are due; returns when to look again, NEVER without REAP. O(consumers)."""
+    """Remove the consumers that are due; returns when to look again, NEVER without REAP.
+
+    O(1) before that, then O(consumers).
+    """
     reap_ms = policy.settings.reap_ms
     if reap_ms == NONE:
         return NEVER
+    if ctx.now_ms < policy.reap_due_ms:
+        return policy.reap_due_ms
     blocking = ctx.blocking
     blocking.settle(ctx.db_index, key)
     reading = blocking.reading_consumers(ctx.db_index, key, group.name)
@@ -34,4 +39,5 @@ def reap(ctx: Context, key: bytes, group: Group, policy: GroupPolicy) -> int:
             ctx.count_group_changes(key, 1)
             ctx.log(b"XGROUP", b"DELCONSUMER", key, group.name, consumer.name)
             ctx.event("t", b"xgroup-delconsumer", key)
+    policy.reap_due_ms = due_ms
     return due_ms

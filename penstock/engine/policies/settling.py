@@ -203,7 +203,9 @@ def consumer_made(ctx: Context, key: bytes, group: Group) -> None:
     stream = ctx.db.values.get(key)
     policy = leases.kept_policy(ctx, group)
     if policy is not None and policy.settings.reap_ms != NONE and isinstance(stream, Stream):
-        wake(ctx, key, stream, ctx.now_ms + policy.settings.reap_ms)
+        due_ms = ctx.now_ms + policy.settings.reap_ms
+        policy.reap_due_ms = min(policy.reap_due_ms, due_ms)
+        wake(ctx, key, stream, due_ms)
 
 
 def released(

@@ -8,7 +8,7 @@ from penstock.storage.policies.choice import Choice
 from penstock.storage.policies.entry_moments import EntryMoments
 from penstock.storage.policies.key_order import KeyOrder
 from penstock.storage.policies.rate_window import RateWindow
-from penstock.storage.policies.stream_policies import NONE
+from penstock.storage.policies.stream_policies import AT_ONCE, NONE
 from penstock.storage.streams.ids import StreamId
 from penstock.storage.streams.pending.pending_block import RELEASED, PendingBlock
 
@@ -142,7 +142,8 @@ class GroupPolicy:
     Owned entries delivered up to `examined_ms` were looked at after their leases ended; those in id order (see
     streams/delivery_order.py) have ids below `examined_id`. So were later ones up to `last_examined`, which was
     delivered at `last_examined_ms`, while it stands where it stood. Holds up to `examined_holds_ms` were, too.
-    trimmed_below: deleted pending entries below this id were looked at. is_behind: more leases have ended than a tick
+    trimmed_below: deleted pending entries below this id were looked at. reap_due_ms: no
+    consumer is to be removed before. is_behind: more leases have ended than a tick
     looked at.
 
     keys: with KEY, what is pending by its value; its waiting entries are released, and not in `ready`. None until it is
@@ -180,6 +181,7 @@ class GroupPolicy:
         "order",
         "readers",
         "ready",
+        "reap_due_ms",
         "reaped",
         "redelivered",
         "released",
@@ -209,6 +211,7 @@ class GroupPolicy:
         self.dead_lettered = 0
         self.blocked = b""
         self.reaped = 0
+        self.reap_due_ms = AT_ONCE
         self.readers: dict[bytes, int] = {}
         self.released = 0
         self.expiring: EntryMoments | None = None
@@ -325,6 +328,7 @@ class GroupPolicy:
         """Have all entries looked at again: the settings changed, or the group was loaded."""
         self.examined_ms = self.last_examined_ms = self.examined_holds_ms = BEFORE_ALL
         self.examined_id = 0
+        self.reap_due_ms = AT_ONCE
 
     def copy(self) -> "GroupPolicy":
         """A copy that shares nothing. O(n log n)."""
