@@ -71,6 +71,22 @@ def test_a_target_that_cannot_take_entries_is_tried_again(dialogue: PolicyDialog
     assert dialogue("XINFO STREAM s")[-1][-1] is None
 
 
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ["PENSTOCK.POLICY s FORWARD NONE AFTER NONE MAXLEN 9"],
+        ["PENSTOCK.POLICY s RESET", "PENSTOCK.POLICY s MAXLEN 9"],
+        ["XDEL s 1-0"],
+    ],
+    ids=["none", "reset", "deleted"],
+)
+def test_nothing_is_blocked_where_nothing_waits(dialogue: PolicyDialogue, lines: list[str]) -> None:
+    dialogue("XADD s 1-0 n 1", "XGROUP CREATE s g 0", "PENSTOCK.POLICY s GROUP g ACKWAIT 5")
+    dialogue("PENSTOCK.POLICY s FORWARD t AFTER 10", "SET t text", "PENSTOCK.CLOCK ADVANCE 5000", *lines)
+
+    assert dialogue("XINFO STREAM s")[-1][-1] is None
+
+
 def test_no_more_than_a_thousand_entries_move_at_a_time(dialogue: PolicyDialogue) -> None:
     for number in range(1, 1502):
         dialogue.words(b"XADD", b"s", b"%d-0" % number, b"n", b"1")

@@ -104,6 +104,7 @@ def next_ms(stream: Stream, policies: StreamPolicies) -> int:
         policies.catching_up.discard(policies.scheduled[0][1])
         del policies.scheduled[0]  # cancelled by XDEL
     if not policies.scheduled:
+        policies.blocked = b""
         return NEVER
     due_ms = policies.scheduled[0][0]
     return max(due_ms, policies.retry_ms) if policies.blocked else due_ms

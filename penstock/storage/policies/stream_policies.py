@@ -133,7 +133,8 @@ class StreamPolicies:
         self.idle_due_ms = NEVER
 
     def start_schedule(self) -> None:
-        """Have the moments of all entries read again."""
+        """Have the moments of all entries read again; nothing was tried yet."""
+        self.blocked = b""
         self.scheduled = SortedList()
         self.scheduled_to = ZERO
         self.catching_up = set()
