@@ -71,6 +71,18 @@ def test_a_target_that_cannot_take_entries_is_tried_again(dialogue: PolicyDialog
     assert dialogue("XINFO STREAM s")[-1][-1] is None
 
 
+def test_nothing_moves_round_in_a_circle_that_was_made_by_a_new_name(dialogue: PolicyDialogue) -> None:
+    dialogue("XADD s * n 1", "PENSTOCK.POLICY s FORWARD t AFTER 10", "XADD u * n 2")
+    dialogue("PENSTOCK.POLICY u FORWARD s AFTER 10", "RENAME u t", "PENSTOCK.CLOCK ADVANCE 5000")
+    assert [dialogue(f"XINFO STREAM {key}")[-1][-1] for key in "st"] == [
+        b"t leads back to the stream itself", b"s leads back to the stream itself"
+    ]  # fmt: skip
+    assert ids_of(dialogue, "s") == ids_of(dialogue, "t") == [f"{NOW_MS}-0"]
+    dialogue("PENSTOCK.POLICY t RESET", "PENSTOCK.CLOCK ADVANCE 1000")
+
+    assert ids_of(dialogue, "s") == []
+
+
 @pytest.mark.parametrize(
     "lines",
     [

@@ -113,7 +113,8 @@ def _set_stream(ctx: Context, key: bytes, stream: Stream, args: list[bytes]) -> 
     read_stream_options(settings, reader)
     if not ctx.session.privileged:  # in a replay, the target may be something else by now
         _refuse_target(ctx, key, settings.forward, FORWARD, reader)
-        _refuse_circle(ctx, key, settings.forward)
+        if settings.forward is not None and targets.leads_back(ctx, key, settings.forward):
+            raise ReplyError(b"ERR FORWARD would go round in a circle")
     refuse_stream_settings(settings)
     policies = settling.policies_of(ctx, key, stream)
     policies.settings = settings
@@ -190,18 +191,6 @@ def _refuse_target(ctx: Context, key: bytes, target: bytes | None, option: bytes
     if target == key:
         raise ReplyError(b"ERR a stream cannot be its own %b" % option)
     ctx.stream(target)
-
-
-def _refuse_circle(ctx: Context, key: bytes, target: bytes | None) -> None:
-    """Entries must not come back to the stream that forwards them."""
-    seen: set[bytes] = set()
-    while target is not None and target not in seen:
-        if target == key:
-            raise ReplyError(b"ERR FORWARD would go round in a circle")
-        seen.add(target)
-        value = ctx.value(target)
-        policies = value.policies if isinstance(value, Stream) else None
-        target = None if policies is None else policies.settings.forward
 
 
 def _set_copied_to(stream: Stream, args: list[bytes]) -> None:

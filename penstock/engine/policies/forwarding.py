@@ -62,11 +62,14 @@ def run(ctx: Context, key: bytes, stream: Stream, policies: StreamPolicies, budg
         return moved
     note_new(ctx, key, stream, policies)
     copied = policies.copied
+    is_circle = target != key and targets.leads_back(ctx, key, target)  # by a new name
     while policies.scheduled and policies.scheduled[0][0] <= ctx.now_ms and not budget.is_over():
         due_ms, entry_id = policies.scheduled[0]
         entry = stream.entry(entry_id)
         if entry is not None:
             policies.blocked = targets.problem_with(ctx, key, target)
+            if is_circle:
+                policies.blocked = b"%b leads back to the stream itself" % target
             if policies.blocked:
                 policy_notes.stuck(ctx, key, None, policies.blocked)
                 policies.retry_ms = ctx.now_ms + RETRY_MS

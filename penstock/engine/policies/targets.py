@@ -56,6 +56,20 @@ def problem_with(ctx: Context, source: bytes, target: bytes) -> bytes:
     return b""
 
 
+def leads_back(ctx: Context, source: bytes, target: bytes) -> bool:
+    """Whether FORWARDs lead from a target back to the stream that has it. O(streams that follow one another)."""
+    seen: set[bytes] = set()
+    forward: bytes | None = target
+    while forward is not None and forward not in seen:
+        if forward == source:
+            return True
+        seen.add(forward)
+        value = ctx.value(forward)
+        policies = value.policies if isinstance(value, Stream) else None
+        forward = None if policies is None else policies.settings.forward
+    return False
+
+
 def append_with(ctx: Context, target: bytes, entry: bytes, names: tuple[bytes, ...], words: list[bytes]) -> None:
     """As `append`, an entry's own fields and others behind them: names, and a word for each."""
     fields = entries.fields_of(entry)
