@@ -159,6 +159,14 @@ def test_what_could_not_move_moves_though_another_dead_letter_was_the_first_that
     poisoned.reloaded()
 
 
+def test_a_reader_that_claims_does_not_look_each_ms_at_what_cannot_move(poisoned: PolicyDialogue) -> None:
+    poisoned("RPUSH dead x", "XNACK s g FATAL IDS 1 1-0", READ.format("bob"))
+    poisoned.another()("XREADGROUP GROUP g bob BLOCK 0 CLAIM 60000 STREAMS s >")
+    poisoned("PENSTOCK.CLOCK ADVANCE 0")
+
+    assert poisoned.engine.next_wakeup_ms() == NOW_MS + 1000
+
+
 def test_a_dead_letter_lets_the_entry_go_where_only_needed_ones_are_kept(poisoned: PolicyDialogue) -> None:
     poisoned("PENSTOCK.POLICY s MAXLEN 0 ACKED", "XNACK s g FATAL IDS 1 1-0")
 

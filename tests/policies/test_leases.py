@@ -94,6 +94,17 @@ def test_a_read_that_does_not_acknowledge_gets_new_entries_only(leased: PolicyDi
     assert read_ids(leased, "XREADGROUP GROUP g bob NOACK STREAMS s >") == ["2-0", "3-0"]
 
 
+def test_nor_does_one_that_claims_and_nothing_wakes_it_for_that(leased: PolicyDialogue) -> None:
+    bob = leased.another()
+    leased("XREADGROUP GROUP g alice COUNT 1 STREAMS s >", "PENSTOCK.CLOCK ADVANCE 30000")
+    assert read_ids(bob, "XREADGROUP GROUP g bob NOACK CLAIM 0 STREAMS s >") == ["2-0", "3-0"]
+    bob("XREADGROUP GROUP g bob NOACK CLAIM 0 BLOCK 0 STREAMS s >")
+
+    assert not 0 < leased.engine.next_wakeup_ms() <= NOW_MS + 90_000
+    leased("XADD s 4-0 f v")
+    assert [entry[0] for entry in bob.arrived()[0][0][1]] == [b"4-0"]
+
+
 def test_an_idle_time_set_by_xclaim_ends_a_lease_at_once(leased: PolicyDialogue) -> None:
     bob = leased.another()
     leased(READ.format("alice"), "PENSTOCK.CLOCK ADVANCE 1000")

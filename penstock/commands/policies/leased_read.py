@@ -42,7 +42,7 @@ def read(
             return b""
     budget.open_stream(target.key)
     parts: list[bytes] = []
-    if claims or (policy.settings.ack_wait_ms != NONE and not options.no_ack):
+    if (claims or policy.settings.ack_wait_ms != NONE) and not options.no_ack:
         parts = _deliver_again(ctx, target, policy, consumer, options.claim_ms if claims else NONE, most, budget)
     if policy.settings.in_flight != NONE and not options.no_ack:
         has_room = limits.room(group, policy)

@@ -246,7 +246,7 @@ def _none_yet(ctx: Context, args: list[bytes], options: ReadArguments, targets: 
     blocked = ctx.attempt
     claimable_ms = 0
     if options.claim_ms != read_arguments.NOT_GIVEN:
-        claimable_ms = min(_next_claim_ms(target, options.claim_ms, ctx.now_ms) for target in targets)
+        claimable_ms = min(_next_claim_ms(ctx, target, options) for target in targets)
     if blocked is not None:
         ctx.blocking.claimable_at(blocked, claimable_ms)
         return BLOCKED
@@ -272,15 +272,17 @@ def _none_yet(ctx: Context, args: list[bytes], options: ReadArguments, targets: 
     return BLOCKED
 
 
-def _next_claim_ms(target: ReadTarget, min_idle_ms: int, now_ms: int) -> int:
-    """When a pending entry of the group will be idle for min_idle_ms, as far as is known now."""
-    policy = target.group.policy
+def _next_claim_ms(ctx: Context, target: ReadTarget, options: ReadArguments) -> int:
+    """When a pending entry of the group will be idle for its min-idle-time, as far as is known now."""
+    policy, min_idle_ms, now_ms = leases.kept_policy(ctx, target.group), options.claim_ms, ctx.now_ms
     if policy is None:
         oldest_ms = claim_walk.oldest_live_ms(target.group.pel.order)
     else:  # the end of a hold is waited for with the group
+        if options.no_ack or not limits.most_now(policy, now_ms):
+            return now_ms + STOPPED_MS  # new entries wake it; the end of a limit is waited for with the group, too
         oldest_ms = leases.oldest_claimable_ms(target.stream, target.group, policy, now_ms)
-        if not limits.most_now(policy, now_ms):
-            return now_ms + STOPPED_MS  # its end is waited for with the group, too
     if oldest_ms == claim_walk.NONE_LIVE:
         oldest_ms = now_ms  # an entry delivered later is found when the request is tried again
-    return max(oldest_ms + min_idle_ms, now_ms + (POLL_MS if oldest_ms == now_ms else 0)) + 1
+    due_ms = max(oldest_ms + min_idle_ms, now_ms + (POLL_MS if oldest_ms == now_ms else 0)) + 1
+    is_stuck = due_ms == now_ms + 1 and policy is not None and policy.blocked != b""
+    return now_ms + leases.RETRY_MS if is_stuck else due_ms
