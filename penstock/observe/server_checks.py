@@ -108,7 +108,7 @@ def _large(client: WireClient, keys: list[bytes]) -> list[tuple[bytes, int]]:
     for key, length in nlargest(LARGE_LOOKED, large, key=lambda pair: pair[1]):
         about = stream_survey.fields_of(client.ask(b"XINFO", b"STREAM", key))
         policy = stream_survey.fields_of(about.get(b"penstock-policy"))
-        if about.get(b"entries-added", length) == length and not any(policy.get(limit) for limit in TRIMS):
+        if about.get(b"entries-added", length) == length and all(policy.get(limit) is None for limit in TRIMS):
             found.append((key, length))
     return found
 
@@ -286,12 +286,15 @@ def of_groups(asked: Asked) -> Iterator[Finding]:
     for one in [one for one in survey.groups if one.dead_letters][:GROUPS_SHOWN]:
         shown = f"{_name(one)}: {one.dead_letters} moved"
         advice = "mend what could not be handled, and give them back by PENSTOCK.REDRIVE"
-        yield Finding.hint(
-            "dead letters", shown, advice, request_line([b"PENSTOCK.POLICY", one.key, b"GROUP", one.name])
-        )
+        redrive = [b"PENSTOCK.REDRIVE", one.dead_letter, one.key, b"GROUP", one.name]
+        request = redrive if one.dead_letter else [b"XINFO", b"GROUPS", one.key]  # else the policy has none any more
+        yield Finding.hint("dead letters", shown, advice, request_line(request))
     for one in [one for one in survey.groups if one.limits][:GROUPS_SHOWN]:
         shown = f"{_name(one)}: {one.limits}"
-        if one.is_paused:
+        if one.is_blocked:
+            advice = "what may not be delivered again waits: free the key of the dead letters, or name another"
+            yield Finding.problem("blocked", shown, advice, request_line([b"TYPE", one.dead_letter]))
+        elif one.is_paused:
             advice = "its readers get nothing until the pause ends: PAUSE NONE ends it now"
             request = [b"PENSTOCK.POLICY", one.key, b"GROUP", one.name, b"PAUSE", b"NONE"]
             yield Finding.hint("paused", shown, advice, request_line(request))

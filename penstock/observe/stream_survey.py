@@ -27,8 +27,9 @@ class GroupState(NamedTuple):
     """One group. `lag` is None where the server does not know it; `oldest_idle_ms` where nothing is pending.
 
     oldest_idle_ms: of the pending entry with the smallest id. gone: consumers without a sign. growth: of the lag, since
-    this group was asked for before. dead_letters: moved by the group's policy. limits: what its PAUSE, RATE and
-    INFLIGHT let out now, and what has expired, in words; is_paused: nothing at all.
+    this group was asked for before. dead_letters: moved by the group's policy, to dead_letter. limits: what its PAUSE,
+    RATE and INFLIGHT let out now, what has expired, and why dead letters cannot move, in words; is_paused: nothing at
+    all; is_blocked: they cannot.
     """
 
     key: bytes
@@ -42,6 +43,8 @@ class GroupState(NamedTuple):
     growth: int = 0
     limits: str = ""
     is_paused: bool = False
+    is_blocked: bool = False
+    dead_letter: bytes = b""
 
     @property
     def rank(self) -> urgency.Rank:
@@ -174,6 +177,8 @@ def _state(key: bytes, about: dict[bytes, Any], oldest: Any, consumers: Any) -> 
         policy.get(b"dead-lettered", 0),
         limits=limits_of(policy),
         is_paused=policy.get(b"pause") is not None,
+        is_blocked=policy.get(b"blocked") is not None,
+        dead_letter=policy.get(b"deadletter") or b"",
     )
 
 
@@ -192,6 +197,8 @@ def limits_of(policy: dict[bytes, Any]) -> str:
         words.append(f"{policy[b'owned']} of {policy[b'inflight']} in flight")
     if policy.get(b"expired"):
         words.append(f"{policy[b'expired']} expired")
+    if policy.get(b"blocked"):
+        words.append(f"nothing moves: {text_of(policy[b'blocked'])}")
     return ", ".join(words)
 
 

@@ -144,7 +144,7 @@ def groups_table(groups: list[GroupState]) -> "Table":
         table.add_row(
             Text(text_of(group.key)),
             Text(text_of(group.name)),
-            *([Text(group.limits, style="red" if group.is_paused else "")] if limits else []),
+            *([Text(group.limits, style="red" if group.is_paused or group.is_blocked else "")] if limits else []),
             str(group.consumers),
             Text(str(group.gone or ""), style="red"),
             Text(lag, style="red" if group.growth > 0 else ""),

@@ -126,10 +126,30 @@ def test_a_pause_is_a_hint_and_limits_are_told(capsys: pytest.CaptureFixture[str
     assert "paused, group g: 0 of 5 in 1000 ms" in capsys.readouterr().out
 
 
-def test_a_stream_that_a_policy_trims_has_a_limit(capsys: pytest.CaptureFixture[str]) -> None:
+def test_dead_letters_and_what_keeps_them_are_found(capsys: pytest.CaptureFixture[str]) -> None:
+    with penstock.Server() as server:
+        client: Any = server.client()
+        with_lag(client)
+        client.execute_command("PENSTOCK.POLICY mails GROUP senders DEADLETTER aside")
+        [[_, entries]] = client.xreadgroup("senders", "s1", {"mails": ">"}, count=2)
+        client.execute_command("XNACK", "mails", "senders", "FATAL", "IDS", 1, entries[0][0])
+        letters = found_by_doctor(capsys, server.url)["dead letters"]
+        assert client.execute_command(*shlex.split(letters["command"])) == 1
+        client.delete("aside")
+        client.set("aside", "text")
+        client.execute_command("XNACK", "mails", "senders", "FATAL", "IDS", 1, entries[1][0])
+        kept = found_by_doctor(capsys, server.url)["blocked"]
+
+        assert kept["found"] == "mails, group senders: nothing moves: aside holds a string"
+        assert kept["level"] == "problem"
+        assert client.execute_command(*shlex.split(kept["command"])) in ("string", b"string")
+
+
+@pytest.mark.parametrize("policy", ["MAXLEN 1000000", "MAXLEN 0 ACKED"])
+def test_a_stream_that_a_policy_trims_has_a_limit(capsys: pytest.CaptureFixture[str], policy: str) -> None:
     with penstock.Server() as server:
         with_large_stream(server.client())
-        server.client().execute_command("PENSTOCK.POLICY big MAXLEN 1000000")
+        server.client().execute_command(f"PENSTOCK.POLICY big {policy}")
         found = found_by_doctor(capsys, server.url)
 
     assert "no limit" not in found
