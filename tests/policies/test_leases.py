@@ -105,6 +105,15 @@ def test_nor_does_one_that_claims_and_nothing_wakes_it_for_that(leased: PolicyDi
     assert [entry[0] for entry in bob.arrived()[0][0][1]] == [b"4-0"]
 
 
+def test_a_position_that_is_set_back_serves_blocked_readers(leased: PolicyDialogue) -> None:
+    bob = leased.another()
+    leased(READ.format("alice"), "XACK s g 1-0 2-0 3-0")
+    bob("XREADGROUP GROUP g bob BLOCK 0 STREAMS s >")
+    leased("XGROUP SETID s g 1-0")
+
+    assert [entry[0] for entry in bob.arrived()[0][0][1]] == [b"2-0", b"3-0"]
+
+
 def test_an_idle_time_set_by_xclaim_ends_a_lease_at_once(leased: PolicyDialogue) -> None:
     bob = leased.another()
     leased(READ.format("alice"), "PENSTOCK.CLOCK ADVANCE 1000")

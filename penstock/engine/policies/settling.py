@@ -292,6 +292,8 @@ def group_moved(ctx: Context, key: bytes, stream: Stream, group: Group, former_i
     if may_skip and retention.passes_over(stream, policies, former_id, position):
         policies.floor = position
         policy_lines.log_floor(ctx, key, position)
+    if position < former_id and group.policy is not None:
+        ctx.signal(key)  # there are new entries
     settle(ctx, key, stream)
 
 
