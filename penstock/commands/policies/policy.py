@@ -2,8 +2,8 @@
 
 Tests: transcripts policies_leases, policies_retention, policies_dead_letters, policies_key, policies_limits,
 policies_expire, policies_choice, policies_every, policies_bytes; law policies/test_recurring,
-policies/test_policy_laws, policies/test_access_laws; model policies/test_beside_naive_queue,
-policies/test_beside_naive_scheduler.
+policies/test_policy_laws, policies/test_nothing_is_stuck, policies/test_access_laws; model
+policies/test_beside_naive_queue, policies/test_beside_naive_scheduler.
 """
 
 from typing import Final
