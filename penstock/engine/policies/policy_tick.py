@@ -1,5 +1,6 @@
 """What time alone brings to streams with policies."""
 
+from collections.abc import Iterator
 from typing import Final
 
 from penstock.engine.policies import forwarding, giving_back, settling
@@ -7,7 +8,8 @@ from penstock.engine.policies.tick_budget import TickBudget
 from penstock.engine.server_state import ServerState
 from penstock.engine.session import NO_CLIENT
 from penstock.storage.deadlines import NEVER
-from penstock.storage.policies.stream_policies import AT_ONCE
+from penstock.storage.keyspace import Database
+from penstock.storage.policies.stream_policies import AT_ONCE, StreamPolicies
 from penstock.storage.streams.stream import Stream
 
 STREAMS_A_TICK: Final = 1000
@@ -64,39 +66,40 @@ def follow_jump(server: ServerState, by_ms: int) -> None:
     After a jump backwards those that had ended may end once more, and their readers hear of it. O(groups).
     """
     server.policies.log.move(by_ms)
-    for db in server.keyspace.databases:
-        for key in list(db.policies_due.times):
-            stream = db.values[key]
-            policies = stream.policies if isinstance(stream, Stream) else None
-            if isinstance(stream, Stream) and policies is not None:
-                policies.move(by_ms)
-                for group in stream.groups.values():
-                    if group.policy is not None:
-                        group.policy.window.move(by_ms)
-                        group.policy.examine_anew()
-                policies.due_ms = policies.groups_due_ms = AT_ONCE
-                db.note_policies(key, stream)
+    for db, key, stream, policies in _with_policies(server):
+        policies.move(by_ms)
+        for group in stream.groups.values():
+            if group.policy is not None:
+                group.policy.window.move(by_ms)
+                group.policy.examine_anew()
+        policies.due_ms = policies.groups_due_ms = AT_ONCE
+        db.note_policies(key, stream)
 
 
 def _wake_up(server: ServerState, now_ms: int) -> None:
     """What changed while policies slept was not noted: everything is to be looked at."""
     server.policies.slept = False
+    for db, key, stream, policies in _with_policies(server):
+        policies.start_sweep()
+        policies.forget_uses()
+        for group in stream.groups.values():
+            if group.policy is not None:
+                group.policy.forget_order()
+                group.policy.examine_anew()
+        policies.due_ms = policies.groups_due_ms = AT_ONCE
+        target = db.values.get(policies.settings.forward or b"")
+        if policies.settings.every_field is not None and isinstance(target, Stream):
+            forwarding.take_over(key, policies, target, now_ms)
+        db.note_policies(key, stream)
+
+
+def _with_policies(server: ServerState) -> Iterator[tuple[Database, bytes, Stream, StreamPolicies]]:
+    """The streams that have policies, or whose groups have, with their keys."""
     for db in server.keyspace.databases:
         for key in list(db.policies_due.times):
             stream = db.values[key]
-            policies = stream.policies if isinstance(stream, Stream) else None
-            if isinstance(stream, Stream) and policies is not None:
-                policies.start_sweep()
-                policies.forget_uses()
-                for group in stream.groups.values():
-                    if group.policy is not None:
-                        group.policy.forget_order()
-                        group.policy.examine_anew()
-                policies.due_ms = policies.groups_due_ms = AT_ONCE
-                target = db.values.get(policies.settings.forward or b"")
-                if policies.settings.every_field is not None and isinstance(target, Stream):
-                    forwarding.take_over(key, policies, target, now_ms)
-                db.note_policies(key, stream)
+            if isinstance(stream, Stream) and stream.policies is not None:
+                yield db, key, stream, stream.policies
 
 
 def _may_run(server: ServerState, now_ms: int) -> bool:
