@@ -1,10 +1,11 @@
 """Fifty tenants share eight workers, and one of them sends 90 % of the jobs: what each waits with FAIR, and without.
 
-Every tenth job is urgent, every tenth is worthless after five seconds. The same jobs are run four times on an embedded
-server, in virtual time: without the noisy tenant, with FAIR, without, and with FAIR while workers are killed. The exit
-code is 1 if a job is lost, or done and a dead letter too, or if the quiet tenants wait (p99) more than twice as long as
-alone. That holds for tenants that wait for each other, as these do: their jobs come together. Where a lone job finds an
-idle worker at once, beside a noisy tenant it waits until one is free: a part of the time that a job takes.
+Every tenth job is urgent, every tenth is worthless after five seconds, and a report is due at midnight. The same jobs
+are run four times on an embedded server, in virtual time: without the noisy tenant, with FAIR, without, and with FAIR
+while workers are killed. The exit code is 1 if a job is lost, or done and a dead letter too, or if the quiet tenants
+wait (p99) more than twice as long as alone. That holds for tenants that wait for each other, as these do: their jobs
+come together. Where a lone job finds an idle worker at once, beside a noisy tenant it waits until one is free: a part
+of the time that a job takes.
 
     python -m examples.tenants [--tenants 50] [--rounds 5] [--seed 1]
 """

@@ -16,11 +16,12 @@ URGENT: Final = 9  # the level of every tenth job
 USUAL: Final = 4
 TENTH: Final = 0.1
 WORTHLESS_AFTER_MS: Final = 5_000  # every tenth job
+MIDNIGHT_MS: Final = 10_000  # from the start: then a nightly report is due
 
 
 class Job(NamedTuple):
-    """When it is added (ms from the start), of which tenant, how urgent, how long a worker takes for it, and after how
-    many ms it is worthless (0: never)."""
+    """When it is added (ms from the start), of which tenant, how urgent, how long a worker takes for it, after how many
+    ms it is worthless (0: never), and by which schedule it is added (empty: by its tenant)."""
 
     number: int
     at_ms: int
@@ -28,6 +29,7 @@ class Job(NamedTuple):
     level: int
     takes_ms: int
     worthless_ms: int
+    every: str = ""
 
     @property
     def is_quiet(self) -> bool:
@@ -35,12 +37,13 @@ class Job(NamedTuple):
 
     def fields(self) -> dict[str, str]:
         words = {"number": str(self.number), "tenant": self.tenant, "level": str(self.level)}
+        words |= {"every": self.every} if self.every else {}
         return words | ({"best-before": f"+{self.worthless_ms}"} if self.worthless_ms else {})
 
 
 def made(rounds: int, tenants: int, seed: int) -> list[Job]:
-    """Jobs in order of time. In each round every quiet tenant adds a few at nearly the same moment, as what is
-    scheduled for the full minute does; the noisy one adds its own all the time.
+    """A nightly report, and jobs in order of time. In each round every quiet tenant adds a few at nearly the same
+    moment, as what is scheduled for the full minute does; the noisy one adds its own all the time.
 
     >>> jobs = made(5, 50, 1)
     >>> len(jobs) // 100, sum(job.is_quiet for job in jobs) // 100
@@ -56,7 +59,8 @@ def made(rounds: int, tenants: int, seed: int) -> list[Job]:
             adds += [(at_ms, tenant)] * chance.randint(1, 2 * JOBS_A_ROUND - 1)
     of_noisy = int(len(adds) * NOISY_SHARE / (1 - NOISY_SHARE))
     adds += [(chance.randrange(rounds * round_ms), NOISY) for _ in range(of_noisy)]
-    return [
+    report = Job(0, MIDNIGHT_MS, quiet[0], USUAL, LONGEST_MS, 0, "0 0 * * *")
+    others = [
         Job(
             number,
             at_ms,
@@ -65,5 +69,6 @@ def made(rounds: int, tenants: int, seed: int) -> list[Job]:
             takes_ms=chance.randint(SHORTEST_MS, LONGEST_MS),
             worthless_ms=WORTHLESS_AFTER_MS if chance.random() < TENTH else 0,
         )
-        for number, (at_ms, tenant) in enumerate(sorted(adds))
+        for number, (at_ms, tenant) in enumerate(sorted(adds), 1)
     ]
+    return [report, *others]

@@ -5,16 +5,17 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Final, Literal, NamedTuple
 
 import penstock
-from examples.tenants.load import WORKERS, Job
+from examples.tenants.load import MIDNIGHT_MS, WORKERS, Job
 from penstock import policies
 
 STREAM: Final = "jobs"
 GROUP: Final = "workers"
 LATE: Final = "jobs:late"
+NIGHTLY: Final = "jobs:nightly"
 LEASE_MS: Final = 3_000
 AWAY_MS: Final = 1_000  # until a killed worker has a successor
-START_S: Final = 2_000_000_000  # unix time
-ADDED, DONE, KILLED, READY = range(4)  # what happens at a moment
+START_S: Final = 2_000_073_600 - MIDNIGHT_MS // 1000  # unix time
+ADDED, DONE, KILLED, READY, SCHEDULED = range(5)  # what happens at a moment
 
 
 class Outcome(NamedTuple):
@@ -44,12 +45,16 @@ class Workers:
     def run(self, fair: Literal["YES", "NO"], kills_ms: Iterable[int]) -> Outcome:
         client = self._client
         client.xgroup_create(STREAM, GROUP, "0", mkstream=True)
+        for job in self._jobs.values():
+            if job.every:
+                client.xadd(NIGHTLY, job.fields())  # the server adds a copy to the others at each of its times
         policies.set_stream(client, STREAM, maxlen=0, acked=True)
         policies.set_group(client, STREAM, GROUP, ackwait=LEASE_MS, expireat="best-before", deadletter=LATE)
         policies.set_group(client, STREAM, GROUP, key="tenant", parallel=WORKERS, fair=fair, lookahead=1_000_000)
         policies.set_group(client, STREAM, GROUP, priority="level", aging=10_000)
+        policies.set_stream(client, NIGHTLY, forward=STREAM, every="every")
         for job in self._jobs.values():
-            self._later(job.at_ms, ADDED, job.number)
+            self._later(job.at_ms, SCHEDULED if job.every else ADDED, job.number)
         for at_ms in kills_ms:
             self._later(at_ms, KILLED)
         for _ in range(WORKERS):

@@ -33,6 +33,13 @@ def test_jobs_of_killed_workers_are_done_by_others(runs: Runs) -> None:
     assert (runs.killed.again, runs.fair.again) == (3, 0)
 
 
+def test_the_nightly_report_is_made_once_at_midnight(runs: Runs) -> None:
+    [report] = [job for job in JOBS if job.every]
+
+    assert all(report.number in outcome.done for outcome in runs)
+    assert all(outcome.waited_ms[report.number] >= 0 for outcome in runs)
+
+
 def test_a_job_that_is_neither_done_nor_a_dead_letter_is_lost(runs: Runs) -> None:
     number = min(runs.killed.done)
 
