@@ -105,6 +105,19 @@ def test_nor_does_one_that_claims_and_nothing_wakes_it_for_that(leased: PolicyDi
     assert [entry[0] for entry in bob.arrived()[0][0][1]] == [b"4-0"]
 
 
+@pytest.mark.parametrize("options", ["INFLIGHT 9", "KEY f PARALLEL 3", "PRIORITY p", "KEY f PARALLEL 3 FAIR YES"])
+@pytest.mark.parametrize("line", [READ, "XREADGROUP GROUP g {} CLAIM 0 STREAMS s >"], ids=["plain", "claim"])
+def test_what_is_new_again_by_a_position_set_back_is_in_a_reply_once(
+    leased: PolicyDialogue, options: str, line: str
+) -> None:
+    leased(f"PENSTOCK.POLICY s GROUP g {options}", READ.format("alice"), "XNACK s g FAIL IDS 1 2-0")
+    leased("PENSTOCK.CLOCK ADVANCE 30000", "XGROUP SETID s g 0")
+    assert [entry[0] for entry in leased("PENSTOCK.PEEK s g")] == [b"1-0", b"2-0", b"3-0"]
+    assert read_ids(leased, line.format("bob")) == ["1-0", "2-0", "3-0"]
+
+    assert [row[1:] for row in leased("XPENDING s g - + 9")] == [[b"bob", 0, 1]] * 3
+
+
 def test_a_position_that_is_set_back_serves_blocked_readers(leased: PolicyDialogue) -> None:
     bob = leased.another()
     leased(READ.format("alice"), "XACK s g 1-0 2-0 3-0")

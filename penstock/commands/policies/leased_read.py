@@ -92,7 +92,9 @@ def read_again_together(
     assert policy is not None, "the caller looked"
     found = 0
     for block, slot in leases.ready_slots(target.stream, group, policy, leases.least_idle_ms(ctx, policy), ctx.now_ms):
-        if found >= most or not block.segment.is_live(slot) or dead_letters.is_due(policy, (block, slot), ctx.now_ms):
+        is_first = not group.has_reached(block.segment.ms[slot], block.segment.seq[slot])  # or is so again
+        is_live = block.segment.is_live(slot) and not is_first
+        if found >= most or not is_live or dead_letters.is_due(policy, (block, slot), ctx.now_ms):
             break
         found += 1
     whole = found // options.count * options.count
@@ -125,9 +127,10 @@ def next_again(
 
     Changes nothing but the budget.
     """
-    again = Again(limits.room(target.group, policy))
+    group = target.group
+    again = Again(limits.room(group, policy))
     min_idle_ms = leases.least_idle_ms(ctx, policy) if claim_ms == NONE else claim_ms
-    walk = leases.ready_slots(target.stream, target.group, policy, min_idle_ms, ctx.now_ms)
+    walk = leases.ready_slots(target.stream, group, policy, min_idle_ms, ctx.now_ms)
     skipped = 0
     while (found := next(walk, None)) is not None:
         block, slot = found
@@ -136,6 +139,8 @@ def next_again(
         if not block.segment.is_live(slot):
             again.deleted.append((block, slot))
             continue
+        if again.room and not group.has_reached(block.segment.ms[slot], block.segment.seq[slot]):
+            continue  # XGROUP SETID went back: it is new, and may be handed out as such
         if dead_letters.is_due(policy, (block, slot), ctx.now_ms):
             again.dead.append((block, slot))
             continue
@@ -144,7 +149,7 @@ def next_again(
                 again.lacks_room = True
                 skipped += 1
                 if skipped == MOST_ASIDE:
-                    walk = leases.ended_slots(target.stream, target.group, policy, min_idle_ms, ctx.now_ms)
+                    walk = leases.ended_slots(target.stream, group, policy, min_idle_ms, ctx.now_ms)
                 continue
             again.room -= 1
         shown = block.segment.entry(slot)
