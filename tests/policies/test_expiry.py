@@ -135,6 +135,20 @@ def test_what_has_expired_is_not_pending_again_by_force(orders: PolicyDialogue) 
     orders.reloaded()
 
 
+@pytest.mark.parametrize(
+    "line", ["PING", "XNACK s g FAIL IDS 1 {}-0", "PENSTOCK.XNACK s g FAIL IDS 1 {}-0 DELAY 70000"]
+)
+def test_what_is_new_again_by_a_position_set_back_moves_once(orders: PolicyDialogue, line: str) -> None:
+    orders(READ.format("a"), line.format(NOW_MS), "XGROUP SETID s g 0", "PENSTOCK.CLOCK ADVANCE 60000")
+
+    assert [entry for entry, *_ in reasons(orders)] == ["0", "1", "2"]
+    assert orders("XPENDING s g")[0] == 0
+    orders("PENSTOCK.CLOCK ADVANCE 60000")
+    assert orders("XLEN dead") == 3
+    orders.reloaded()
+    orders.rewritten()
+
+
 def test_what_is_held_goes_at_its_time(orders: PolicyDialogue) -> None:
     orders("XREADGROUP GROUP g a COUNT 1 STREAMS s >", f"PENSTOCK.XNACK s g FAIL IDS 1 {NOW_MS}-0 DELAY 900000")
     orders("PENSTOCK.CLOCK ADVANCE 59999")

@@ -94,7 +94,7 @@ def read_again_together(
     for block, slot in leases.ready_slots(target.stream, group, policy, leases.least_idle_ms(ctx, policy), ctx.now_ms):
         is_first = not group.has_reached(block.segment.ms[slot], block.segment.seq[slot])  # or is so again
         is_live = block.segment.is_live(slot) and not is_first
-        if found >= most or not is_live or dead_letters.is_due(policy, (block, slot), ctx.now_ms):
+        if found >= most or not is_live or dead_letters.is_due(group, policy, (block, slot), ctx.now_ms):
             break
         found += 1
     whole = found // options.count * options.count
@@ -141,7 +141,7 @@ def next_again(
             continue
         if again.room and not group.has_reached(block.segment.ms[slot], block.segment.seq[slot]):
             continue  # XGROUP SETID went back: it is new, and may be handed out as such
-        if dead_letters.is_due(policy, (block, slot), ctx.now_ms):
+        if dead_letters.is_due(group, policy, (block, slot), ctx.now_ms):
             again.dead.append((block, slot))
             continue
         if block.owners[slot] == RELEASED:

@@ -38,9 +38,11 @@ def is_expired(policy: GroupPolicy, segment: Segment, slot: int, now_ms: int) ->
     return entry_fields.expires_ms(policy.settings, segment.id_at(slot), segment.entry(slot)) <= now_ms
 
 
-def is_due(policy: GroupPolicy, found: PendingSlot, now_ms: int) -> bool:
-    """Whether a pending entry is there, and must not be delivered again."""
+def is_due(group: Group, policy: GroupPolicy, found: PendingSlot, now_ms: int) -> bool:
+    """Whether a pending entry is there, and must not be delivered again: not where a position set back made it new."""
     block, slot = found
+    if not group.has_reached(block.segment.ms[slot], block.segment.seq[slot]):
+        return False
     return block.segment.is_live(slot) and (
         is_exhausted(policy, block.counts[slot]) or is_expired(policy, block.segment, slot, now_ms)
     )

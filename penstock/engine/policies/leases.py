@@ -232,7 +232,7 @@ def take_back(
                 continue
             if (
                 policy is None
-                or not dead_letters.is_due(policy, (block, slot), ctx.now_ms)
+                or not dead_letters.is_due(group, policy, (block, slot), ctx.now_ms)
                 or not dead_letters.bury(ctx, key, stream, group, policy, (block, slot), count)
             ):
                 group.pel.release((block, slot, slot + 1), KEEP_COUNT)
@@ -293,7 +293,7 @@ def _examine_some(
             policy.examined_id = block.id_at(slot) + 1
         if not block.segment.is_live(slot):
             deleted.append((block, slot))
-        elif not policy.blocked and dead_letters.is_due(policy, (block, slot), ctx.now_ms):
+        elif not policy.blocked and dead_letters.is_due(group, policy, (block, slot), ctx.now_ms):
             due.append((block, slot))
         else:
             policy.last_examined, policy.last_examined_ms = block.id_at(slot), time_ms
@@ -328,7 +328,7 @@ def _try_again(ctx: Context, key: bytes, stream: Stream, group: Group, policy: G
         policy_notes.stuck(ctx, key, group.name, policy.blocked)
         return
     policy.examine_anew()
-    dead = [found for found in group.pel.order.in_nack_zone() if dead_letters.is_due(policy, found, ctx.now_ms)]
+    dead = [found for found in group.pel.order.in_nack_zone() if dead_letters.is_due(group, policy, found, ctx.now_ms)]
     most = max(budget.moves, 0)
     dead_letters.bury_all(ctx, key, stream, group, policy, dead[:most])
     budget.moves -= min(len(dead), most)
