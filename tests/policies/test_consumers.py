@@ -88,6 +88,15 @@ def test_a_later_read_on_another_connection_takes_the_consumer_over(left: Policy
     assert left("XPENDING s g - + 10 bob") == []
 
 
+def test_a_consumer_that_was_deleted_and_made_anew_is_another_one(left: PolicyDialogue) -> None:
+    bob, later = left.another(), left.another()
+    bob("XREADGROUP GROUP g bob COUNT 1 STREAMS s >", "XGROUP DELCONSUMER s g bob")
+    later("XCLAIM s g bob 0 1-0")
+    close(bob)
+
+    assert [row[0] for row in left("XPENDING s g - + 10 bob")] == [b"1-0"]
+
+
 def test_reads_before_the_option_was_set_do_not_count(left: PolicyDialogue) -> None:
     bob = left.another()
     left("PENSTOCK.POLICY s GROUP g ONDISCONNECT NONE")

@@ -70,6 +70,8 @@ class Group:
     def remove_consumer(self, consumer: Consumer) -> int:
         """Remove a consumer and its pending entries; returns how many those were. Costs as PendingList.remove_owner."""
         del self.consumers[consumer.name]
+        if self.policy is not None:
+            self.policy.readers.pop(consumer.name, None)
         return self.pel.remove_owner(consumer)
 
     def copy(self, twins: "dict[int, Segment]") -> "Group":
