@@ -4,6 +4,7 @@ import hypothesis
 import pytest
 
 from penstock.clock import ManualClock
+from penstock.commands.policies.leased_read import MOST_ASIDE
 from penstock.engine.engine import Engine
 from penstock.engine.policies import leases, tick_budget
 from penstock.engine.policies.tick_budget import MOST_LOOKS, MOST_MOVES
@@ -163,6 +164,21 @@ def blocked_readers(scene: Scene, count: int) -> list[Dialogue]:
     for number, reader in enumerate(readers):
         reader(f"XREADGROUP GROUP g r{number} COUNT 1 BLOCK 0 STREAMS s >")
     return readers
+
+
+@pytest.mark.parametrize("line", ["XTRIM s MINID {}-0", "PENSTOCK.POLICY s GROUP g MAXDELIVER 1 DEADLETTER dead"])
+def test_a_reader_gets_what_stands_behind_more_than_a_read_sets_aside(line: str) -> None:
+    most = 2 * MOST_ASIDE + 5
+    scene = Scene(most, "ACKWAIT 1000")
+    bob = scene.client.another()
+    scene.client(f"XADD s {most + 1}-0 f v", "XREADGROUP GROUP g w STREAMS s >")
+    scene.client(f"XNACK s g FAIL IDS {most} " + " ".join(f"{number}-0" for number in range(1, most + 1)))
+    scene.client(line.format(most + 1), f"XNACK s g FAIL IDS 1 {most + 1}-0 RETRYCOUNT 0")
+    bob("XREADGROUP GROUP g bob BLOCK 0 STREAMS s >")
+    for _ in range(3):
+        scene.tick()
+
+    assert [entry[0] for entry in bob.arrived()[0][0][1]] == [b"%d-0" % (most + 1)]
 
 
 def test_readers_are_served_over_several_ticks_first_come_first_served() -> None:

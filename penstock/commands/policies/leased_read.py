@@ -189,6 +189,8 @@ def _deliver_again(
         ctx.policies.redelivered += delivered_before
         settling.delivered(ctx, target.key, target.stream, group, ctx.now_ms)
     policy.is_short = policy.is_short or again.lacks_room
+    if len(again.deleted) + len(again.dead) >= MOST_ASIDE:
+        ctx.blocking.serve_later(ctx.db_index, target.key)
     if again.dead:
         settling.buried(ctx, target.key, target.stream, group)
     return again.shown

@@ -131,6 +131,11 @@ class Blocking:
         del self.ready[place]
         return place
 
+    def serve_later(self, db_index: int, key: bytes) -> None:
+        """A reader of a key has not looked at all that there is: the next tick serves the key."""
+        if (db_index, key) in self.by_key:
+            self.later[(db_index, key)] = None
+
     def take_up_later(self) -> None:
         """A tick goes on with the keys with too many readers."""
         if self.later:
