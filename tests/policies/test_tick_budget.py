@@ -78,6 +78,18 @@ def test_streams_share_the_moves_of_a_tick() -> None:
     assert scene.client("XLEN dead") == 3 * 700
 
 
+def test_databases_share_ticks() -> None:
+    scene = Scene(MOST_MOVES * 3, "ACKWAIT 1000 MAXDELIVER 1 DEADLETTER dead")
+    scene.client("SELECT 1", "XADD later * f v", "PENSTOCK.POLICY later FORWARD target AFTER 1000", "SELECT 0")
+    scene.tick()
+    scene.clock.advance(1000)
+    scene.tick()
+    scene.tick()
+    assert scene.client("XLEN dead") < MOST_MOVES * 3
+
+    assert scene.client("SELECT 1", "XLEN target") == 1
+
+
 def test_the_leases_of_one_moment_are_looked_at_over_several_ticks() -> None:
     count = MOST_LOOKS + 1000
     scene = Scene(count, "ACKWAIT 1000")

@@ -16,6 +16,7 @@ class PolicyState:
 
     retry_ms: before that, no tick tries again what could not be logged.
     slept: since the last tick that applied them, policies were not applied for a while (this server was a replica).
+    first_db: the database at which the next tick begins: the first that had to wait as the last one's budget was over.
     ended: ids of sessions that have ended, and as which consumers they read: those may have something to give back.
     log: lines about policies. The counters are those of INFO.
     """
@@ -26,6 +27,7 @@ class PolicyState:
         "dead_lettered",
         "ended",
         "expired",
+        "first_db",
         "forwarded",
         "kept",
         "log",
@@ -46,6 +48,7 @@ class PolicyState:
         self.log = PolicyLog()
         self.retry_ms = 0
         self.slept = False
+        self.first_db = 0
         self.trimmed = 0
         self.redelivered = 0
         self.reaped = 0

@@ -33,11 +33,15 @@ def run(server: ServerState, now_us: int) -> None:
     ctx.begin(NO_CLIENT, now_us)
     budget = TickBudget(server.clock)
     giving_back.run(ctx, budget)
-    for db_index, db in enumerate(server.keyspace.databases):
-        due = [key for when_ms, key in db.policies_due.order.part(0, STREAMS_A_TICK) if when_ms <= now_ms]
+    databases, first_db = server.keyspace.databases, server.policies.first_db
+    server.policies.first_db = 0
+    for db_index in [*range(first_db, len(databases)), *range(first_db)]:
+        order = databases[db_index].policies_due.order
+        due = [key for when_ms, key in order.part(0, STREAMS_A_TICK) if when_ms <= now_ms]
         ctx.select(db_index)
-        for key in due:
+        for place, key in enumerate(due):
             if budget.is_over():
+                server.policies.first_db = server.policies.first_db or (db_index + (place > 0)) % len(databases)
                 break
             stream = ctx.value(key)
             if isinstance(stream, Stream):
