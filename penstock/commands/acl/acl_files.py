@@ -17,7 +17,6 @@ SAVE_FAILED: Final = (
 
 @command(
     "ACL|LOAD",
-    group="server",
     since="6.0.0",
     flags="admin noscript loading stale",
     complexity="O(N). Where N is the number of configured users.",
@@ -31,7 +30,6 @@ def acl_load(ctx: Context, args: list[bytes]) -> bytes:
 
 @command(
     "ACL|SAVE",
-    group="server",
     since="6.0.0",
     flags="admin noscript loading stale",
     tips="request_policy:all_nodes response_policy:all_succeeded",

@@ -10,7 +10,6 @@ from penstock.engine.table.command_table import command
 
 @command(
     "ACL|HELP",
-    group="server",
     since="6.0.0",
     flags="loading stale",
     summary="Lists the subcommands.",

@@ -16,7 +16,6 @@ LOG_SHOWN: Final = 10
 @command(
     "ACL|LOG",
     "operation:[count|RESET]",
-    group="server",
     since="6.0.0",
     flags="admin noscript loading stale",
     complexity="O(N) with N being the number of entries shown.",

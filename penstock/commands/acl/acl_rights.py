@@ -23,7 +23,6 @@ CATEGORIES: Final = (  # in the order in which ACL CAT lists them (Redis 8.6.3)
 @command(
     "ACL|CAT",
     "[category]",
-    group="server",
     since="6.0.0",
     flags="noscript loading stale",
     complexity="O(1) since the categories and commands are a fixed set.",
@@ -44,7 +43,6 @@ def acl_cat(ctx: Context, args: list[bytes]) -> bytes:
 @command(
     "ACL|DRYRUN",
     "username command [arg [arg ...]]",
-    group="server",
     since="7.0.0",
     flags="admin noscript loading stale",
     complexity="O(1).",

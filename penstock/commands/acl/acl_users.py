@@ -24,7 +24,6 @@ container("ACL", group="server", since="6.0.0", summary="Commands for users and 
 
 @command(
     "ACL|WHOAMI",
-    group="server",
     since="6.0.0",
     flags="noscript loading stale",
     summary="Returns the name of the connection's user.",
@@ -35,7 +34,6 @@ def acl_whoami(ctx: Context, args: list[bytes]) -> bytes:
 
 @command(
     "ACL|USERS",
-    group="server",
     since="6.0.0",
     flags="admin noscript loading stale",
     complexity="O(N). Where N is the number of configured users.",
@@ -47,7 +45,6 @@ def acl_users(ctx: Context, args: list[bytes]) -> bytes:
 
 @command(
     "ACL|LIST",
-    group="server",
     since="6.0.0",
     flags="admin noscript loading stale",
     complexity="O(N). Where N is the number of configured users.",
@@ -60,7 +57,6 @@ def acl_list(ctx: Context, args: list[bytes]) -> bytes:
 @command(
     "ACL|GETUSER",
     "username",
-    group="server",
     since="6.0.0",
     flags="admin noscript loading stale",
     complexity="O(N). Where N is the number of password, command and pattern rules that the user has.",
@@ -105,7 +101,6 @@ def _rights(selector: Selector) -> list[tuple[bytes, bytes]]:
 @command(
     "ACL|SETUSER",
     "username [rule [rule ...]]",
-    group="server",
     since="6.0.0",
     flags="admin noscript loading stale",
     tips="request_policy:all_nodes response_policy:all_succeeded",
@@ -126,7 +121,6 @@ def acl_setuser(ctx: Context, args: list[bytes]) -> bytes:
 @command(
     "ACL|DELUSER",
     "username [username ...]",
-    group="server",
     since="6.0.0",
     flags="admin noscript loading stale",
     tips="request_policy:all_nodes response_policy:all_succeeded",
@@ -141,7 +135,6 @@ def acl_deluser(ctx: Context, args: list[bytes]) -> bytes:
 @command(
     "ACL|GENPASS",
     "[bits:integer]",
-    group="server",
     since="6.0.0",
     flags="noscript loading stale",
     summary="Generates a password.",

@@ -27,7 +27,6 @@ EXHAUSTED: Final = MOST_INDEX + 1  # the index that ARSEEK takes for: no more
 @command(
     "ARINSERT",
     "key value [value ...]",
-    group="array",
     since="8.8.0",
     flags="write denyoom fast",
     keys="1 RW update",
@@ -48,7 +47,6 @@ def arinsert(ctx: Context, args: list[bytes]) -> bytes:
 @command(
     "ARRING",
     "key size:integer value [value ...]",
-    group="array",
     since="8.8.0",
     flags="write denyoom",
     keys="1 RW update",
@@ -68,7 +66,6 @@ def arring(ctx: Context, args: list[bytes]) -> bytes:
 @command(
     "ARNEXT",
     "key",
-    group="array",
     since="8.8.0",
     flags="readonly fast",
     keys="1 RO access",
@@ -84,7 +81,6 @@ def arnext(ctx: Context, args: list[bytes]) -> bytes:
 @command(
     "ARSEEK",
     "key index",
-    group="array",
     since="8.8.0",
     flags="write fast",
     keys="1 RW update",
@@ -103,7 +99,6 @@ def arseek(ctx: Context, args: list[bytes]) -> bytes:
 @command(
     "ARLASTITEMS",
     "key count [REV]",
-    group="array",
     since="8.8.0",
     flags="readonly",
     keys="1 RO access",

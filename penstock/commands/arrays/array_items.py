@@ -27,7 +27,6 @@ PER_ITEM: Final = "O(N) where N is the number of items."
 @command(
     "ARSET",
     "key index value [value ...]",
-    group="array",
     since="8.8.0",
     flags="write denyoom fast",
     keys="1 RW update",
@@ -50,7 +49,6 @@ def arset(ctx: Context, args: list[bytes]) -> bytes:
 @command(
     "ARMSET",
     "key data:(index value) [index value ...]",
-    group="array",
     since="8.8.0",
     flags="write denyoom fast",
     keys="1 RW update",
@@ -72,7 +70,6 @@ def armset(ctx: Context, args: list[bytes]) -> bytes:
 @command(
     "ARGET",
     "key index",
-    group="array",
     since="8.8.0",
     flags="readonly fast",
     keys="1 RO access",
@@ -86,7 +83,6 @@ def arget(ctx: Context, args: list[bytes]) -> bytes:
 @command(
     "ARMGET",
     "key index [index ...]",
-    group="array",
     since="8.8.0",
     flags="readonly fast",
     keys="1 RO access",
@@ -101,7 +97,6 @@ def armget(ctx: Context, args: list[bytes]) -> bytes:
 @command(
     "ARGETRANGE",
     "key start:integer end:integer",
-    group="array",
     since="8.8.0",
     flags="readonly",
     keys="1 RO access",
@@ -133,7 +128,6 @@ def _notify_deleted(ctx: Context, args: list[bytes], event: bytes, found: Array,
 @command(
     "ARDEL",
     "key index [index ...]",
-    group="array",
     since="8.8.0",
     flags="write fast",
     keys="1 RW delete",
@@ -151,7 +145,6 @@ def ardel(ctx: Context, args: list[bytes]) -> bytes:
 @command(
     "ARDELRANGE",
     "key range:(start:integer end:integer) [start end ...]",
-    group="array",
     since="8.8.0",
     flags="write",
     keys="1 RW delete",
@@ -176,7 +169,6 @@ def ardelrange(ctx: Context, args: list[bytes]) -> bytes:
 @command(
     "ARCOUNT",
     "key",
-    group="array",
     since="8.8.0",
     flags="readonly fast",
     keys="1 RO",
@@ -190,7 +182,6 @@ def arcount(ctx: Context, args: list[bytes]) -> bytes:
 @command(
     "ARLEN",
     "key",
-    group="array",
     since="8.8.0",
     flags="readonly fast",
     keys="1 RO",

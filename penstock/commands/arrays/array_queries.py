@@ -43,7 +43,6 @@ def _limit(word: bytes) -> int:
 @command(
     "ARSCAN",
     "key start:integer end:integer [LIMIT limit]",
-    group="array",
     since="8.8.0",
     flags="readonly",
     keys="1 RO access",
@@ -143,7 +142,6 @@ def _grep_index(word: bytes, found: Array | None) -> int:
     "key start end predicate:<EXACT exact|MATCH substring|GLOB pattern:string|RE regex:string> "
     "[<EXACT exact|MATCH substring|GLOB pattern:string|RE regex:string> ...] "
     "combination:[AND|OR] [LIMIT limit] [WITHVALUES] [NOCASE]",
-    group="array",
     since="8.8.0",
     flags="readonly",
     keys="1 RO access",
@@ -170,7 +168,6 @@ def argrep(ctx: Context, args: list[bytes]) -> bytes:
 @command(
     "AROP",
     "key start:integer end:integer operation:<SUM|MIN|MAX|AND|OR|XOR|USED|MATCH value>",
-    group="array",
     since="8.8.0",
     flags="readonly",
     keys="1 RO access",
@@ -242,7 +239,6 @@ def _combined(operation: bytes, items: list[bytes], resp3: bool) -> bytes:
 @command(
     "ARINFO",
     "key [FULL]",
-    group="array",
     since="8.8.0",
     flags="readonly",
     keys="1 RO access",

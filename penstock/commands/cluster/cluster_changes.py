@@ -29,7 +29,7 @@ LARGEST_PORT: Final = 65535
 
 
 @command(
-    "CLUSTER|ADDSLOTS", "slot:integer ...", group="cluster", since="3.0.0", flags=CHANGES, complexity=BY_SLOTS,
+    "CLUSTER|ADDSLOTS", "slot:integer ...", since="3.0.0", flags=CHANGES, complexity=BY_SLOTS,
     summary="Assigns slots to the node.",
 )  # fmt: skip
 def cluster_addslots(ctx: Context, args: list[bytes]) -> bytes:
@@ -37,7 +37,7 @@ def cluster_addslots(ctx: Context, args: list[bytes]) -> bytes:
 
 
 @command(
-    "CLUSTER|ADDSLOTSRANGE", RANGES, group="cluster", since="7.0.0", flags=CHANGES, complexity=BY_RANGES,
+    "CLUSTER|ADDSLOTSRANGE", RANGES, since="7.0.0", flags=CHANGES, complexity=BY_RANGES,
     summary="Assigns ranges of slots to the node.",
 )  # fmt: skip
 def cluster_addslotsrange(ctx: Context, args: list[bytes]) -> bytes:
@@ -46,7 +46,7 @@ def cluster_addslotsrange(ctx: Context, args: list[bytes]) -> bytes:
 
 
 @command(
-    "CLUSTER|DELSLOTS", "slot:integer ...", group="cluster", since="3.0.0", flags=CHANGES, complexity=BY_SLOTS,
+    "CLUSTER|DELSLOTS", "slot:integer ...", since="3.0.0", flags=CHANGES, complexity=BY_SLOTS,
     summary="Removes slots from the node.",
 )  # fmt: skip
 def cluster_delslots(ctx: Context, args: list[bytes]) -> bytes:
@@ -54,7 +54,7 @@ def cluster_delslots(ctx: Context, args: list[bytes]) -> bytes:
 
 
 @command(
-    "CLUSTER|DELSLOTSRANGE", RANGES, group="cluster", since="7.0.0", flags=CHANGES, complexity=BY_RANGES,
+    "CLUSTER|DELSLOTSRANGE", RANGES, since="7.0.0", flags=CHANGES, complexity=BY_RANGES,
     summary="Removes ranges of slots from the node.",
 )  # fmt: skip
 def cluster_delslotsrange(ctx: Context, args: list[bytes]) -> bytes:
@@ -136,7 +136,7 @@ def _note(slot: int, seen: set[int]) -> None:
 
 
 @command(
-    "CLUSTER|FLUSHSLOTS", group="cluster", since="3.0.0", flags=CHANGES, complexity="O(1)",
+    "CLUSTER|FLUSHSLOTS", since="3.0.0", flags=CHANGES, complexity="O(1)",
     summary="Removes all slots from the node.",
 )  # fmt: skip
 def cluster_flushslots(ctx: Context, args: list[bytes]) -> bytes:
@@ -153,7 +153,6 @@ def cluster_flushslots(ctx: Context, args: list[bytes]) -> bytes:
 @command(
     "CLUSTER|SETSLOT",
     "slot:integer subcommand:<importing:IMPORTING node-id | migrating:MIGRATING node-id | node:NODE node-id | STABLE>",
-    group="cluster",
     since="3.0.0",
     flags=CHANGES,
     complexity="O(1)",
@@ -200,7 +199,6 @@ def cluster_setslot(ctx: Context, args: list[bytes]) -> bytes:
 @command(
     "CLUSTER|RESET",
     "reset-type:[HARD|SOFT]",
-    group="cluster",
     since="3.0.0",
     flags="admin noscript stale",
     complexity="O(N) where N is the number of known nodes. The command may execute a FLUSHALL as a side effect.",
@@ -223,7 +221,7 @@ def cluster_reset(ctx: Context, args: list[bytes]) -> bytes:
 
 
 @command(
-    "CLUSTER|BUMPEPOCH", group="cluster", since="3.0.0", flags=CHANGES, tips=VARIES, complexity="O(1)",
+    "CLUSTER|BUMPEPOCH", since="3.0.0", flags=CHANGES, tips=VARIES, complexity="O(1)",
     summary="Advances the epoch.",
 )  # fmt: skip
 def cluster_bumpepoch(ctx: Context, args: list[bytes]) -> bytes:
@@ -239,7 +237,7 @@ def cluster_bumpepoch(ctx: Context, args: list[bytes]) -> bytes:
 
 
 @command(
-    "CLUSTER|SET-CONFIG-EPOCH", "config-epoch:integer", group="cluster", since="3.0.0", flags=CHANGES,
+    "CLUSTER|SET-CONFIG-EPOCH", "config-epoch:integer", since="3.0.0", flags=CHANGES,
     complexity="O(1)", summary="Sets a new node's epoch.",
 )  # fmt: skip
 def cluster_set_config_epoch(ctx: Context, args: list[bytes]) -> bytes:
@@ -258,7 +256,7 @@ def cluster_set_config_epoch(ctx: Context, args: list[bytes]) -> bytes:
 
 
 @command(
-    "CLUSTER|SAVECONFIG", group="cluster", since="3.0.0", flags=CHANGES, complexity="O(1)",
+    "CLUSTER|SAVECONFIG", since="3.0.0", flags=CHANGES, complexity="O(1)",
     summary="Writes the node's state to its file.",
 )  # fmt: skip
 def cluster_saveconfig(ctx: Context, args: list[bytes]) -> bytes:
@@ -272,7 +270,6 @@ def cluster_saveconfig(ctx: Context, args: list[bytes]) -> bytes:
 @command(
     "CLUSTER|MEET",
     "ip port:integer [cluster-bus-port:integer@4.0.0]",
-    group="cluster",
     since="3.0.0",
     flags=CHANGES,
     history=(("4.0.0", "Added the optional `cluster_bus_port` argument."),),
@@ -297,7 +294,7 @@ def cluster_meet(ctx: Context, args: list[bytes]) -> bytes:
 
 
 @command(
-    "CLUSTER|FORGET", "node-id", group="cluster", since="3.0.0", flags=CHANGES, complexity="O(1)",
+    "CLUSTER|FORGET", "node-id", since="3.0.0", flags=CHANGES, complexity="O(1)",
     summary="Removes a node from the table. Refused here.",
 )  # fmt: skip
 def cluster_forget(ctx: Context, args: list[bytes]) -> bytes:
@@ -311,7 +308,7 @@ def cluster_forget(ctx: Context, args: list[bytes]) -> bytes:
 
 
 @command(
-    "CLUSTER|REPLICATE", "node-id", group="cluster", since="3.0.0", flags=CHANGES, complexity="O(1)",
+    "CLUSTER|REPLICATE", "node-id", since="3.0.0", flags=CHANGES, complexity="O(1)",
     summary="Makes the node the replica of another. Refused here.",
 )  # fmt: skip
 def cluster_replicate(ctx: Context, args: list[bytes]) -> bytes:
@@ -326,7 +323,7 @@ def cluster_replicate(ctx: Context, args: list[bytes]) -> bytes:
 
 
 @command(
-    "CLUSTER|FAILOVER", "options:[FORCE|TAKEOVER]", group="cluster", since="3.0.0", flags=CHANGES, complexity="O(1)",
+    "CLUSTER|FAILOVER", "options:[FORCE|TAKEOVER]", since="3.0.0", flags=CHANGES, complexity="O(1)",
     summary="Makes a replica the master.",
 )  # fmt: skip
 def cluster_failover(ctx: Context, args: list[bytes]) -> bytes:
@@ -352,7 +349,6 @@ command(
     "CLUSTER|MIGRATION",
     "subcommand:<import:IMPORT (start-slot:integer end-slot:integer) [start-slot:integer end-slot:integer ...]"
     " | cancel:CANCEL <task-id:ID task-id | ALL> | status:STATUS <[task-id:ID task-id] | [ALL]>>",
-    group="cluster",
     since="8.4.0",
     flags=CHANGES,
     complexity=BY_RANGES,
@@ -365,7 +361,6 @@ command(
     "subcommand:<sync:SYNC (task-id slot-range:(start-slot:integer end-slot:integer)"
     " [start-slot:integer end-slot:integer ...]) | task-id:RDBCHANNEL task-id | SNAPSHOT-EOF | STREAM-EOF"
     " | ack:ACK (state offset) | error:FAIL error | conf:CONF (option ... value ...)>",
-    group="cluster",
     since="8.4.0",
     flags=CHANGES,
     tips=VARIES,

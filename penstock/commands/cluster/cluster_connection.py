@@ -12,7 +12,6 @@ from penstock.protocol import reply
 
 @command(
     "READONLY",
-    group="cluster",
     since="3.0.0",
     flags="loading stale fast",
     acl="connection",
@@ -24,9 +23,7 @@ def readonly(ctx: Context, args: list[bytes]) -> bytes:
     return reply.OK
 
 
-@command(
-    "READWRITE", group="cluster", since="3.0.0", flags="loading stale fast", acl="connection", summary="Ends READONLY."
-)
+@command("READWRITE", since="3.0.0", flags="loading stale fast", acl="connection", summary="Ends READONLY.")
 def readwrite(ctx: Context, args: list[bytes]) -> bytes:
     node_of(ctx)
     ctx.session.reads_replicas = False
@@ -35,7 +32,6 @@ def readwrite(ctx: Context, args: list[bytes]) -> bytes:
 
 @command(
     "ASKING",
-    group="cluster",
     since="3.0.0",
     flags="fast",
     acl="connection",

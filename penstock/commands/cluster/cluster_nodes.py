@@ -44,7 +44,6 @@ def unknown_node(id: bytes) -> ReplyError:
 
 @command(
     "CLUSTER|INFO",
-    group="cluster",
     since="3.0.0",
     flags="stale",
     tips=VARIES,
@@ -83,7 +82,6 @@ def cluster_info(ctx: Context, args: list[bytes]) -> bytes:
 
 @command(
     "CLUSTER|NODES",
-    group="cluster",
     since="3.0.0",
     flags="stale",
     tips=VARIES,
@@ -103,7 +101,6 @@ def _line(node: Node, one: Member) -> str:
 
 @command(
     "CLUSTER|SLOTS",
-    group="cluster",
     since="3.0.0",
     flags="loading stale",
     tips=VARIES,
@@ -141,7 +138,6 @@ def _described(ctx: Context, kind: str, one: Member) -> bytes:
 
 @command(
     "CLUSTER|SHARDS",
-    group="cluster",
     since="7.0.0",
     flags="loading stale",
     tips=VARIES,
@@ -187,7 +183,6 @@ def _text(text: str) -> bytes:
 
 @command(
     "CLUSTER|LINKS",
-    group="cluster",
     since="7.0.0",
     flags="stale",
     tips=VARIES,
@@ -202,16 +197,13 @@ def cluster_links(ctx: Context, args: list[bytes]) -> bytes:
 # -- nodes ------------------------------------------------------------------------------------------------------------
 
 
-@command(
-    "CLUSTER|MYID", group="cluster", since="3.0.0", flags="stale", complexity="O(1)", summary="Returns the node's ID."
-)
+@command("CLUSTER|MYID", since="3.0.0", flags="stale", complexity="O(1)", summary="Returns the node's ID.")
 def cluster_myid(ctx: Context, args: list[bytes]) -> bytes:
     return _text(node_of(ctx).id)
 
 
 @command(
     "CLUSTER|MYSHARDID",
-    group="cluster",
     since="7.2.0",
     flags="stale",
     tips=VARIES,
@@ -241,7 +233,6 @@ def _replicas(ctx: Context, args: list[bytes]) -> bytes:
 command(
     "CLUSTER|REPLICAS",
     "node-id",
-    group="cluster",
     since="5.0.0",
     flags=READS_OTHERS,
     tips=VARIES,
@@ -252,7 +243,6 @@ command(
 command(
     "CLUSTER|SLAVES",
     "node-id",
-    group="cluster",
     since="3.0.0",
     flags=READS_OTHERS,
     tips=VARIES,
@@ -265,7 +255,6 @@ command(
 @command(
     "CLUSTER|COUNT-FAILURE-REPORTS",
     "node-id",
-    group="cluster",
     since="3.0.0",
     flags=READS_OTHERS,
     tips=VARIES,
@@ -283,7 +272,6 @@ def cluster_count_failure_reports(ctx: Context, args: list[bytes]) -> bytes:
 @command(
     "CLUSTER|KEYSLOT",
     "key:string",
-    group="cluster",
     since="3.0.0",
     flags="stale",
     complexity="O(N) where N is the number of bytes in the key",
@@ -297,7 +285,6 @@ def cluster_keyslot(ctx: Context, args: list[bytes]) -> bytes:
 @command(
     "CLUSTER|COUNTKEYSINSLOT",
     "slot:integer",
-    group="cluster",
     since="3.0.0",
     flags="stale",
     complexity="O(N) where N is the number of keys in the database",
@@ -315,7 +302,6 @@ def cluster_countkeysinslot(ctx: Context, args: list[bytes]) -> bytes:
 @command(
     "CLUSTER|GETKEYSINSLOT",
     "slot:integer count",
-    group="cluster",
     since="3.0.0",
     flags="stale",
     tips=VARIES,
@@ -334,7 +320,6 @@ def cluster_getkeysinslot(ctx: Context, args: list[bytes]) -> bytes:
     "CLUSTER|SLOT-STATS",
     "filter:<slotsrange:SLOTSRANGE (start-slot:integer end-slot:integer)"
     " | orderby:ORDERBY (metric [limit:LIMIT limit] order:[ASC|DESC])>",
-    group="cluster",
     since="8.2.0",
     flags="loading stale",
     tips=f"{VARIES} request_policy:all_shards",
@@ -350,7 +335,7 @@ def cluster_slot_stats(ctx: Context, args: list[bytes]) -> bytes:
 
 
 @command(
-    "CLUSTER|HELP", group="cluster", since="5.0.0", flags="loading stale", complexity="O(1)",
+    "CLUSTER|HELP", since="5.0.0", flags="loading stale", complexity="O(1)",
     summary="Lists the subcommands.",
 )  # fmt: skip
 def cluster_help(ctx: Context, args: list[bytes]) -> bytes:

@@ -28,7 +28,6 @@ UNBLOCKED: Final = b"UNBLOCKED client unblocked via CLIENT UNBLOCK"
     '[laddr:LADDR "ip:port"@6.2.0]|[skipme:SKIPME <YES|NO>]|[MAXAGE maxage:integer@7.4.0]|'
     + "|".join(IN_VALKEY)
     + "> ...>",
-    group="connection",
     since="2.4.0",
     flags="admin noscript loading stale",
     arity=-3,
@@ -64,7 +63,6 @@ def client_kill(ctx: Context, args: list[bytes]) -> bytes:
 @command(
     "CLIENT|PAUSE",
     "timeout:integer mode:[WRITE|ALL]@6.2.0",
-    group="connection",
     since="3.0.0",
     flags="admin noscript loading stale",
     history=(("6.2.0", "`CLIENT PAUSE WRITE` mode added along with the `mode` option."),),
@@ -83,7 +81,6 @@ def client_pause(ctx: Context, args: list[bytes]) -> bytes:
 
 @command(
     "CLIENT|UNPAUSE",
-    group="connection",
     since="6.2.0",
     flags="admin noscript loading stale",
     complexity="O(N) Where N is the number of paused clients",
@@ -102,7 +99,6 @@ def client_unpause(ctx: Context, args: list[bytes]) -> bytes:
 @command(
     "CLIENT|UNBLOCK",
     "client-id unblock-type:[TIMEOUT|ERROR]",
-    group="connection",
     since="5.0.0",
     flags="admin noscript loading stale",
     complexity="O(log N) where N is the number of client connections",

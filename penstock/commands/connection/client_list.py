@@ -14,7 +14,6 @@ from penstock.protocol import reply
 
 @command(
     "CLIENT|INFO",
-    group="connection",
     since="6.2.0",
     flags="noscript loading stale",
     tips="nondeterministic_output",
@@ -29,7 +28,6 @@ def client_info(ctx: Context, args: list[bytes]) -> bytes:
     "[client-type:TYPE <NORMAL|MASTER|REPLICA|PUBSUB>@5.0.0] [ID client-id@6.2.0 [client-id ...]] "
     '[USER username@valkey-8.1.0] [addr:ADDR "ip:port"@valkey-8.1.0] [laddr:LADDR "ip:port"@valkey-8.1.0] '
     "[skipme:SKIPME <YES|NO>@valkey-8.1.0] [MAXAGE maxage:integer@valkey-8.1.0] " + " ".join(IN_VALKEY),
-    group="connection",
     since="2.4.0",
     flags="admin noscript loading stale",
     tips="nondeterministic_output",

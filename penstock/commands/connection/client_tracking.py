@@ -21,7 +21,6 @@ OVERLAP: Final = (
 @command(
     "CLIENT|TRACKING",
     "status:<ON|OFF> [REDIRECT client-id] [PREFIX prefix [PREFIX prefix ...]] [BCAST] [OPTIN] [OPTOUT] [NOLOOP]",
-    group="connection",
     since="6.0.0",
     flags="noscript loading stale",
     complexity="O(1). Some options may introduce additional complexity.",
@@ -113,7 +112,6 @@ def _refuse_overlap(prefix: bytes, other: bytes, which: bytes) -> None:
 @command(
     "CLIENT|CACHING",
     "mode:<YES|NO>",
-    group="connection",
     since="6.0.0",
     flags="noscript loading stale",
     summary="Chooses whether the keys of the next request are tracked.",
@@ -138,7 +136,6 @@ def client_caching(ctx: Context, args: list[bytes]) -> bytes:
 
 @command(
     "CLIENT|GETREDIR",
-    group="connection",
     since="6.0.0",
     flags="noscript loading stale",
     summary="Returns the connection that gets this connection's messages about changed keys.",
@@ -150,7 +147,6 @@ def client_getredir(ctx: Context, args: list[bytes]) -> bytes:
 
 @command(
     "CLIENT|TRACKINGINFO",
-    group="connection",
     since="6.2.0",
     flags="noscript loading stale",
     summary="Returns the state of tracking.",

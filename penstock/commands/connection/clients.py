@@ -23,7 +23,6 @@ container("CLIENT", group="connection", since="2.4.0", summary="Commands for cli
 
 @command(
     "CLIENT|ID",
-    group="connection",
     since="5.0.0",
     flags="noscript loading stale",
     summary="Returns the connection's ID, which is never used again.",
@@ -34,7 +33,6 @@ def client_id(ctx: Context, args: list[bytes]) -> bytes:
 
 @command(
     "CLIENT|GETNAME",
-    group="connection",
     since="2.6.9",
     flags="noscript loading stale",
     summary="Returns the connection's name.",
@@ -47,7 +45,6 @@ def client_getname(ctx: Context, args: list[bytes]) -> bytes:
 @command(
     "CLIENT|SETNAME",
     "connection-name",
-    group="connection",
     since="2.6.9",
     flags="noscript loading stale",
     tips="request_policy:all_nodes response_policy:all_succeeded",
@@ -61,7 +58,6 @@ def client_setname(ctx: Context, args: list[bytes]) -> bytes:
 @command(
     "CLIENT|SETINFO",
     "attr:<LIB-NAME libname|LIB-VER libver>",
-    group="connection",
     since="7.2.0",
     flags="noscript loading stale",
     tips="request_policy:all_nodes response_policy:all_succeeded",
@@ -85,7 +81,6 @@ def client_setinfo(ctx: Context, args: list[bytes]) -> bytes:
 @command(
     "CLIENT|REPLY",
     "action:<ON|OFF|SKIP>",
-    group="connection",
     since="3.2.0",
     flags="noscript loading stale",
     summary="Switches the replies to the connection on or off.",
@@ -110,7 +105,6 @@ def client_reply(ctx: Context, args: list[bytes]) -> bytes:
 @command(
     "CLIENT|NO-EVICT",
     "enabled:<ON|OFF>",
-    group="connection",
     since="7.0.0",
     flags="admin noscript loading stale",
     summary="Exempts the connection from being closed when memory is short.",
@@ -123,7 +117,6 @@ def client_no_evict(ctx: Context, args: list[bytes]) -> bytes:
 @command(
     "CLIENT|NO-TOUCH",
     "enabled:<ON|OFF>",
-    group="connection",
     since="7.2.0",
     flags="noscript loading stale",
     summary="Makes the connection's requests not count as a use of keys.",
@@ -136,7 +129,6 @@ def client_no_touch(ctx: Context, args: list[bytes]) -> bytes:
 @command(
     "CLIENT|CAPA",
     "capability [capability ...]",
-    group="connection",
     since="8.0.0",
     only_in="valkey",
     flags="noscript loading stale allow_busy",
@@ -160,7 +152,6 @@ def _switch(word: bytes) -> bool:
 
 @command(
     "CLIENT|HELP",
-    group="connection",
     since="5.0.0",
     flags="loading stale",
     summary="Lists the subcommands.",

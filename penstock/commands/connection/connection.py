@@ -49,7 +49,6 @@ def _without_secrets(request: list[bytes]) -> list[bytes]:
 @command(
     "HELLO",
     "arguments:[protover:integer [auth:AUTH (username password)] [SETNAME clientname]]",
-    group="connection",
     since="6.0.0",
     flags="noscript loading stale fast no_auth allow_busy",
     history=(
@@ -113,7 +112,6 @@ def hello(ctx: Context, args: list[bytes]) -> bytes:
 @command(
     "AUTH",
     "[username@6.0.0] password",
-    group="connection",
     since="1.0.0",
     flags="noscript loading stale fast no_auth allow_busy",
     complexity="O(N) where N is the number of passwords defined for the user",
@@ -147,7 +145,6 @@ def log_in(ctx: Context, name: bytes, password: bytes) -> None:
 @command(
     "PING",
     "[message]",
-    group="connection",
     since="1.0.0",
     flags="fast",
     tips="request_policy:all_shards response_policy:all_succeeded",
@@ -166,7 +163,6 @@ def ping(ctx: Context, args: list[bytes]) -> bytes:
 @command(
     "ECHO",
     "message",
-    group="connection",
     since="1.0.0",
     flags="loading stale fast",
     summary="Returns its argument.",
@@ -178,7 +174,6 @@ def echo(ctx: Context, args: list[bytes]) -> bytes:
 @command(
     "SELECT",
     "index",
-    group="connection",
     since="1.0.0",
     flags="loading stale fast",
     traits="may_replicate",
@@ -202,7 +197,6 @@ def select(ctx: Context, args: list[bytes]) -> bytes:
 
 @command(
     "QUIT",
-    group="connection",
     since="1.0.0",
     flags="noscript loading stale fast no_auth allow_busy",
     arity=-1,
@@ -217,7 +211,6 @@ def quit_(ctx: Context, args: list[bytes]) -> bytes:
 
 @command(
     "RESET",
-    group="connection",
     since="6.2.0",
     flags="noscript loading stale fast no_auth allow_busy",
     traits="never_queued while_subscribed",

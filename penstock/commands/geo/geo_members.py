@@ -50,7 +50,6 @@ def distance_reply(distance: float) -> bytes:
     "GEOADD",
     "key condition:[NX|XX]@6.2.0 [change:CH@6.2.0] "
     "data:(longitude:double latitude:double member) [longitude latitude member ...]",
-    group="geo",
     since="3.2.0",
     flags="write denyoom",
     keys="1 RW update",
@@ -78,7 +77,6 @@ def geoadd(ctx: Context, args: list[bytes]) -> bytes:
 @command(
     "GEOPOS",
     "key [member [member ...]]",
-    group="geo",
     since="3.2.0",
     flags="readonly",
     keys="1 RO access",
@@ -101,7 +99,6 @@ def geopos(ctx: Context, args: list[bytes]) -> bytes:
 @command(
     "GEOHASH",
     "key [member [member ...]]",
-    group="geo",
     since="3.2.0",
     flags="readonly",
     keys="1 RO access",
@@ -120,7 +117,6 @@ def geohash_texts(ctx: Context, args: list[bytes]) -> bytes:
 @command(
     "GEODIST",
     "key member1 member2 unit:[M|KM|FT|MI]",
-    group="geo",
     since="3.2.0",
     flags="readonly",
     keys="1 RO access",

@@ -116,7 +116,6 @@ def _reply(places: list[Found], search: Search, resp3: bool) -> bytes:
 @command(
     "GEOSEARCH",
     f"key {CENTRE} {SHAPE} {ORDER} {COUNT} {WITH}",
-    group="geo",
     since="6.2.0",
     flags="readonly",
     keys="1 RO access",
@@ -132,7 +131,6 @@ def geosearch(ctx: Context, args: list[bytes]) -> bytes:
 @command(
     "GEOSEARCHSTORE",
     f"destination:key source:key {CENTRE} {SHAPE} {ORDER} {COUNT} [STOREDIST]",
-    group="geo",
     since="6.2.0",
     flags="write denyoom",
     keys="1 OW update; 2 RO access",
@@ -151,7 +149,6 @@ def geosearchstore(ctx: Context, args: list[bytes]) -> bytes:
 @command(
     "GEORADIUS",
     f"key longitude:double latitude:double {RADIUS} {WITH} count-block:[COUNT count [ANY@6.2.0]] {ORDER} {STORE}",
-    group="geo",
     since="3.2.0",
     flags="write denyoom movablekeys",
     keys=f"1 {SEARCHED}; STORE@{RADIUS_AT} {STORED}; STOREDIST@{RADIUS_AT} {STORED}",
@@ -170,7 +167,6 @@ def georadius(ctx: Context, args: list[bytes]) -> bytes:
 @command(
     "GEORADIUS_RO",
     f"key longitude:double latitude:double {RADIUS} {WITH} count-block:[COUNT count [ANY@6.2.0]] {ORDER}",
-    group="geo",
     since="3.2.10",
     flags="readonly",
     keys="1 RO access",
@@ -188,7 +184,6 @@ def georadius_ro(ctx: Context, args: list[bytes]) -> bytes:
 @command(
     "GEORADIUSBYMEMBER",
     f"key member {RADIUS} {WITH} {COUNT} {ORDER} {STORE}",
-    group="geo",
     since="3.2.0",
     flags="write denyoom movablekeys",
     keys=f"1 {SEARCHED}; STORE@{MEMBER_AT} {STORED}; STOREDIST@{MEMBER_AT} {STORED}",
@@ -207,7 +202,6 @@ def georadiusbymember(ctx: Context, args: list[bytes]) -> bytes:
 @command(
     "GEORADIUSBYMEMBER_RO",
     f"key member {RADIUS} {WITH} {COUNT} {ORDER}",
-    group="geo",
     since="3.2.10",
     flags="readonly",
     keys="1 RO access",

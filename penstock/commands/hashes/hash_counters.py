@@ -19,7 +19,6 @@ from penstock.storage.types.hashes import Hash
 @command(
     "HINCRBY",
     "key field increment:integer",
-    group="hash",
     since="2.0.0",
     flags="write denyoom fast",
     keys="1 RW access update",
@@ -39,7 +38,6 @@ def hincrby(ctx: Context, args: list[bytes]) -> bytes:
 @command(
     "HINCRBYFLOAT",
     "key field increment:double",
-    group="hash",
     since="2.6.0",
     flags="write denyoom fast",
     keys="1 RW access update",

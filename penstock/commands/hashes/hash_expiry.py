@@ -21,7 +21,6 @@ PER_FIELD: Final = "O(N) where N is the number of specified fields"
 @command(
     "HEXPIRE",
     "key seconds condition:[NX|XX|GT|LT] fields:FIELDS (numfields field [field ...])",
-    group="hash",
     since="7.4.0",
     flags="write fast",
     keys="1 RW update",
@@ -35,7 +34,6 @@ def hexpire(ctx: Context, args: list[bytes]) -> bytes:
 @command(
     "HPEXPIRE",
     "key milliseconds condition:[NX|XX|GT|LT] fields:FIELDS (numfields field [field ...])",
-    group="hash",
     since="7.4.0",
     flags="write fast",
     keys="1 RW update",
@@ -49,7 +47,6 @@ def hpexpire(ctx: Context, args: list[bytes]) -> bytes:
 @command(
     "HEXPIREAT",
     "key unix-time-seconds condition:[NX|XX|GT|LT] fields:FIELDS (numfields field [field ...])",
-    group="hash",
     since="7.4.0",
     flags="write fast",
     keys="1 RW update",
@@ -63,7 +60,6 @@ def hexpireat(ctx: Context, args: list[bytes]) -> bytes:
 @command(
     "HPEXPIREAT",
     "key unix-time-milliseconds condition:[NX|XX|GT|LT] fields:FIELDS (numfields field [field ...])",
-    group="hash",
     since="7.4.0",
     flags="write fast",
     keys="1 RW update",
@@ -96,7 +92,6 @@ def _expire(ctx: Context, args: list[bytes], rest: bytes, base_ms: int) -> bytes
 @command(
     "HTTL",
     "key fields:FIELDS (numfields field [field ...])",
-    group="hash",
     since="7.4.0",
     flags="readonly fast",
     keys="1 RO access",
@@ -111,7 +106,6 @@ def httl(ctx: Context, args: list[bytes]) -> bytes:
 @command(
     "HPTTL",
     "key fields:FIELDS (numfields field [field ...])",
-    group="hash",
     since="7.4.0",
     flags="readonly fast",
     keys="1 RO access",
@@ -126,7 +120,6 @@ def hpttl(ctx: Context, args: list[bytes]) -> bytes:
 @command(
     "HEXPIRETIME",
     "key fields:FIELDS (numfields field [field ...])",
-    group="hash",
     since="7.4.0",
     flags="readonly fast",
     keys="1 RO access",
@@ -140,7 +133,6 @@ def hexpiretime(ctx: Context, args: list[bytes]) -> bytes:
 @command(
     "HPEXPIRETIME",
     "key fields:FIELDS (numfields field [field ...])",
-    group="hash",
     since="7.4.0",
     flags="readonly fast",
     keys="1 RO access",
@@ -162,7 +154,6 @@ def _remaining(ctx: Context, args: list[bytes], since_ms: int, in_seconds: bool)
 @command(
     "HPERSIST",
     "key fields:FIELDS (numfields field [field ...])",
-    group="hash",
     since="7.4.0",
     flags="write fast",
     keys="1 RW update",

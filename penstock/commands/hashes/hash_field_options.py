@@ -28,7 +28,6 @@ from penstock.storage.types.hashes import Hash
 @command(
     "HGETDEL",
     "key fields:FIELDS (numfields field [field ...])",
-    group="hash",
     since="8.0.0",
     flags="write fast",
     keys="1 RW access delete",
@@ -55,7 +54,6 @@ def hgetdel(ctx: Context, args: list[bytes]) -> bytes:
     "key "
     "expiration:[EX seconds|PX milliseconds|EXAT unix-time-seconds|PXAT unix-time-milliseconds|PERSIST] "
     "fields:FIELDS (numfields field [field ...])",
-    group="hash",
     since="8.0.0",
     flags="write fast",
     keys="1 RW access update # RW and UPDATE because it changes the TTL",
@@ -111,7 +109,6 @@ def _take(ctx: Context, found: Hash, fields: list[bytes]) -> tuple[list[bytes], 
     "key key-condition:[NX@valkey-9.1.0|XX@valkey-9.1.0] condition:[FNX|FXX] "
     "expiration:[EX seconds|PX milliseconds|EXAT unix-time-seconds|PXAT unix-time-milliseconds|KEEPTTL] "
     "fields:FIELDS (numfields data:(field value) [field value ...])",
-    group="hash",
     since="8.0.0",
     flags="write denyoom fast",
     keys="1 RW update",

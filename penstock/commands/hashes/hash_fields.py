@@ -27,7 +27,6 @@ from penstock.storage.types.hashes import Hash
 @command(
     "HSET",
     "key data:(field value) [field value ...]",
-    group="hash",
     since="2.0.0",
     flags="write denyoom fast",
     keys="1 RW update",
@@ -45,7 +44,6 @@ def hset(ctx: Context, args: list[bytes]) -> bytes:
 @command(
     "HMSET",
     "key data:(field value) [field value ...]",
-    group="hash",
     since="2.0.0",
     flags="write denyoom fast",
     keys="1 RW update",
@@ -78,7 +76,6 @@ def _set(ctx: Context, args: list[bytes], name: bytes) -> int:
 @command(
     "HSETNX",
     "key field value",
-    group="hash",
     since="2.0.0",
     flags="write denyoom fast",
     keys="1 RW insert",
@@ -103,7 +100,6 @@ def hsetnx(ctx: Context, args: list[bytes]) -> bytes:
 @command(
     "HGET",
     "key field",
-    group="hash",
     since="2.0.0",
     flags="readonly fast",
     keys="1 RO access",
@@ -118,7 +114,6 @@ def hget(ctx: Context, args: list[bytes]) -> bytes:
 @command(
     "HMGET",
     "key field [field ...]",
-    group="hash",
     since="2.0.0",
     flags="readonly fast",
     keys="1 RO access",
@@ -141,7 +136,6 @@ def values_of(found: Hash | None, fields: list[bytes], resp3: bool) -> list[byte
 @command(
     "HGETALL",
     "key",
-    group="hash",
     since="2.0.0",
     flags="readonly",
     keys="1 RO access",
@@ -158,7 +152,6 @@ def hgetall(ctx: Context, args: list[bytes]) -> bytes:
 @command(
     "HKEYS",
     "key",
-    group="hash",
     since="2.0.0",
     flags="readonly",
     keys="1 RO access",
@@ -174,7 +167,6 @@ def hkeys(ctx: Context, args: list[bytes]) -> bytes:
 @command(
     "HVALS",
     "key",
-    group="hash",
     since="2.0.0",
     flags="readonly",
     keys="1 RO access",
@@ -190,7 +182,6 @@ def hvals(ctx: Context, args: list[bytes]) -> bytes:
 @command(
     "HLEN",
     "key",
-    group="hash",
     since="2.0.0",
     flags="readonly fast",
     keys="1 RO",
@@ -205,7 +196,6 @@ def hlen(ctx: Context, args: list[bytes]) -> bytes:
 @command(
     "HSTRLEN",
     "key field",
-    group="hash",
     since="3.2.0",
     flags="readonly fast",
     keys="1 RO",
@@ -219,7 +209,6 @@ def hstrlen(ctx: Context, args: list[bytes]) -> bytes:
 @command(
     "HEXISTS",
     "key field",
-    group="hash",
     since="2.0.0",
     flags="readonly fast",
     keys="1 RO",
@@ -236,7 +225,6 @@ def hexists(ctx: Context, args: list[bytes]) -> bytes:
 @command(
     "HDEL",
     "key field [field ...]",
-    group="hash",
     since="2.0.0",
     flags="write fast",
     keys="1 RW delete",

@@ -21,7 +21,6 @@ container("HIMPORT", group="hash", since="8.10.0", summary="Makes hashes from va
 @command(
     "HIMPORT|PREPARE",
     "fieldset-name field [field ...]",
-    group="hash",
     since="8.10.0",
     flags="fast",
     complexity="O(N) where N is the number of fields.",
@@ -41,7 +40,6 @@ def himport_prepare(ctx: Context, args: list[bytes]) -> bytes:
 @command(
     "HIMPORT|SET",
     "key fieldset-name value [value ...]",
-    group="hash",
     since="8.10.0",
     flags="write denyoom fast",
     keys="2 OW update",
@@ -74,7 +72,6 @@ def himport_set(ctx: Context, args: list[bytes]) -> bytes:
 @command(
     "HIMPORT|DISCARD",
     "fieldset-name",
-    group="hash",
     since="8.10.0",
     flags="fast",
     summary="Forgets the fields that were prepared under a name; answers 1, or 0 where there were none.",
@@ -89,7 +86,6 @@ def himport_discard(ctx: Context, args: list[bytes]) -> bytes:
 
 @command(
     "HIMPORT|DISCARDALL",
-    group="hash",
     since="8.10.0",
     flags="fast",
     complexity="O(N) where N is the number of fieldsets.",

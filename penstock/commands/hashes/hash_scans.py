@@ -25,7 +25,6 @@ MOST_WITH_VALUES: Final = MAX_INT64 // 2
 @command(
     "HRANDFIELD",
     "key options:[count [WITHVALUES]]",
-    group="hash",
     since="6.2.0",
     flags="readonly",
     keys="1 RO access",
@@ -71,7 +70,6 @@ def _live(ctx: Context, key: bytes) -> Hash | None:
 @command(
     "HSCAN",
     "key cursor [MATCH pattern] [COUNT count] [NOVALUES@~7.4.0]",
-    group="hash",
     since="2.8.0",
     flags="readonly",
     keys="1 RO access",

@@ -24,7 +24,6 @@ MOST_OFF: Final = 0.05  # of the true number; the standard error is 0.0081
 @command(
     "PFDEBUG",
     "subcommand key",
-    group="hyperloglog",
     since="2.8.9",
     flags="write denyoom admin",
     keys="2 RW access",
@@ -83,7 +82,6 @@ def _made_dense(ctx: Context, args: list[bytes], value: bytes) -> bytes:
 
 @command(
     "PFSELFTEST",
-    group="hyperloglog",
     since="2.8.9",
     flags="admin",
     complexity="N/A",

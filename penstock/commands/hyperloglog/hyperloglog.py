@@ -62,7 +62,6 @@ def keep(ctx: Context, key: bytes, is_new: bool, value: bytes) -> None:
 @command(
     "PFADD",
     "key [element [element ...]]",
-    group="hyperloglog",
     since="2.8.9",
     flags="write denyoom fast",
     keys="1 RW insert",
@@ -93,7 +92,6 @@ def pfadd(ctx: Context, args: list[bytes]) -> bytes:
 @command(
     "PFCOUNT",
     "key [key ...]",
-    group="hyperloglog",
     since="2.8.9",
     flags="readonly",
     keys="1..-1 RW access # RW because it may change the internal representation of the key, and propagate to replicas",
@@ -140,7 +138,6 @@ def _is_dense(ctx: Context, key: bytes) -> bool:
 @command(
     "PFMERGE",
     "destkey:key [sourcekey:key [sourcekey:key ...]]",
-    group="hyperloglog",
     since="2.8.9",
     flags="write denyoom",
     keys="1 RW access insert; 2..-1 RO access",

@@ -28,7 +28,6 @@ def _check(ctx: Context, key: bytes, flag: bytes) -> None:
 @command(
     "BLESS|SET",
     "key flag:<NO-EVICT>",
-    group="generic",
     since="8.12.0",
     flags="write denyoom fast",
     keys="2 RW",
@@ -46,7 +45,6 @@ def bless_set(ctx: Context, args: list[bytes]) -> bytes:
 @command(
     "BLESS|CLEAR",
     "key flag:<NO-EVICT>",
-    group="generic",
     since="8.12.0",
     flags="write fast",
     keys="2 RW",
@@ -71,7 +69,6 @@ def _notify(ctx: Context, args: list[bytes], event: bytes) -> bytes:
 @command(
     "BLESS|GET",
     "key",
-    group="generic",
     since="8.12.0",
     flags="fast",
     keys="2 RO",
@@ -87,7 +84,6 @@ def bless_get(ctx: Context, args: list[bytes]) -> bytes:
 @command(
     "BLESS|SCAN",
     "cursor flag:<NO-EVICT> [COUNT count]",
-    group="generic",
     since="8.12.0",
     complexity=(
         "O(COUNT) for every call, O(N) for a complete iteration, N being the number of blessed keys in the database."

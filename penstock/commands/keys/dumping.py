@@ -26,7 +26,6 @@ HIGHEST_FREQUENCY: Final = 255
 @command(
     "DUMP",
     "key",
-    group="generic",
     since="2.6.0",
     flags="readonly",
     keys="1 RO access",
@@ -125,7 +124,6 @@ def restore_asking(ctx: Context, args: list[bytes]) -> bytes:
 @command(
     "RESTORE",
     RESTORE_SYNTAX,
-    group="generic",
     since="2.6.0",
     flags="write denyoom",
     keys="1 OW update",

@@ -31,7 +31,6 @@ OPTIONS_HISTORY: Final = (("7.0.0", "Added options: `NX`, `XX`, `GT` and `LT`.")
 @command(
     "EXPIRE",
     "key seconds condition:[NX|XX|GT|LT]@7.0.0",
-    group="generic",
     since="1.0.0",
     flags="write fast",
     keys="1 RW update",
@@ -45,7 +44,6 @@ def expire(ctx: Context, args: list[bytes]) -> bytes:
 @command(
     "PEXPIRE",
     "key milliseconds condition:[NX|XX|GT|LT]@7.0.0",
-    group="generic",
     since="2.6.0",
     flags="write fast",
     keys="1 RW update",
@@ -59,7 +57,6 @@ def pexpire(ctx: Context, args: list[bytes]) -> bytes:
 @command(
     "EXPIREAT",
     "key unix-time-seconds condition:[NX|XX|GT|LT]@7.0.0",
-    group="generic",
     since="1.2.0",
     flags="write fast",
     keys="1 RW update",
@@ -73,7 +70,6 @@ def expireat(ctx: Context, args: list[bytes]) -> bytes:
 @command(
     "PEXPIREAT",
     "key unix-time-milliseconds condition:[NX|XX|GT|LT]@7.0.0",
-    group="generic",
     since="2.6.0",
     flags="write fast",
     keys="1 RW update",
@@ -166,7 +162,6 @@ def notify_expiry(ctx: Context, key: bytes) -> None:
 @command(
     "TTL",
     "key",
-    group="generic",
     since="1.0.0",
     flags="readonly fast",
     keys="1 RO access",
@@ -182,7 +177,6 @@ def ttl(ctx: Context, args: list[bytes]) -> bytes:
 @command(
     "PTTL",
     "key",
-    group="generic",
     since="2.6.0",
     flags="readonly fast",
     keys="1 RO access",
@@ -198,7 +192,6 @@ def pttl(ctx: Context, args: list[bytes]) -> bytes:
 @command(
     "EXPIRETIME",
     "key",
-    group="generic",
     since="7.0.0",
     flags="readonly fast",
     keys="1 RO access",
@@ -212,7 +205,6 @@ def expiretime(ctx: Context, args: list[bytes]) -> bytes:
 @command(
     "PEXPIRETIME",
     "key",
-    group="generic",
     since="7.0.0",
     flags="readonly fast",
     keys="1 RO access",
@@ -239,7 +231,6 @@ def _remaining(ctx: Context, key: bytes, since_ms: int, in_seconds: bool) -> byt
 @command(
     "PERSIST",
     "key",
-    group="generic",
     since="2.2.0",
     flags="write fast",
     keys="1 RW update",

@@ -22,7 +22,6 @@ MIN_INT32: Final = -(2**31)
 @command(
     "DEL",
     "key [key ...]",
-    group="generic",
     since="1.0.0",
     flags="write",
     keys="1..-1 RM delete",
@@ -46,7 +45,6 @@ def _removed(ctx: Context, args: list[bytes], is_lazy: bool) -> bytes:
 @command(
     "UNLINK",
     "key [key ...]",
-    group="generic",
     since="4.0.0",
     flags="write fast",
     keys="1..-1 RM delete",
@@ -61,7 +59,6 @@ def unlink(ctx: Context, args: list[bytes]) -> bytes:
 @command(
     "EXISTS",
     "key [key ...]",
-    group="generic",
     since="1.0.0",
     flags="readonly fast",
     keys="1..-1 RO",
@@ -77,7 +74,6 @@ def exists(ctx: Context, args: list[bytes]) -> bytes:
 @command(
     "TOUCH",
     "key [key ...]",
-    group="generic",
     since="3.2.1",
     flags="readonly fast",
     keys="1..-1 RO",
@@ -99,7 +95,6 @@ def _count(ctx: Context, keys: list[bytes]) -> int:
 @command(
     "TYPE",
     "key",
-    group="generic",
     since="1.0.0",
     flags="readonly fast",
     keys="1 RO",
@@ -117,7 +112,6 @@ def type_(ctx: Context, args: list[bytes]) -> bytes:
 @command(
     "RENAME",
     "key newkey:key",
-    group="generic",
     since="1.0.0",
     flags="write",
     keys="1 RW access delete; 2 OW update",
@@ -139,7 +133,6 @@ def rename(ctx: Context, args: list[bytes]) -> bytes:
 @command(
     "RENAMENX",
     "key newkey:key",
-    group="generic",
     since="1.0.0",
     flags="write fast",
     keys="1 RW access delete; 2 OW insert",
@@ -178,7 +171,6 @@ def _rename(ctx: Context, key: bytes, value: Value, new_key: bytes, old: Value |
 @command(
     "MOVE",
     "key db:integer",
-    group="generic",
     since="1.0.0",
     flags="write fast",
     keys="1 RW access update",
@@ -216,7 +208,6 @@ def move(ctx: Context, args: list[bytes]) -> bytes:
 @command(
     "COPY",
     "source:key destination:key [DB destination-db:integer] [REPLACE]",
-    group="generic",
     since="6.2.0",
     flags="write denyoom",
     keys="1 RO access; 2 OW update",

@@ -94,7 +94,6 @@ def _without_secrets(request: list[bytes]) -> list[bytes]:
     'host port:integer key-selector:<key|empty-string:""> destination-db:integer timeout:integer [copy:COPY@3.0.0]'
     " [replace:REPLACE@3.0.0] [authentication:<auth:AUTH password@4.0.7|auth2:AUTH2 (username password)@6.0.0>]"
     " [keys:KEYS key#1@3.0.6 [key ...]]",
-    group="generic",
     since="2.6.0",
     flags="write movablekeys",
     keys=f"{KEY_AT} {MOVED}; KEYS@-2..-1 {MOVED} incomplete",

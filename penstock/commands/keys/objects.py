@@ -41,7 +41,6 @@ def _look(ctx: Context, key: bytes) -> Value | None:
 @command(
     "OBJECT|ENCODING",
     "key",
-    group="generic",
     since="2.2.3",
     flags="readonly",
     keys="2 RO",
@@ -73,7 +72,6 @@ def encoding_of(key: bytes, value: Value) -> bytes:
 @command(
     "OBJECT|FREQ",
     "key",
-    group="generic",
     since="4.0.0",
     flags="readonly",
     keys="2 RO",
@@ -96,7 +94,6 @@ def freq(ctx: Context, args: list[bytes]) -> bytes:
 @command(
     "OBJECT|IDLETIME",
     "key",
-    group="generic",
     since="2.2.3",
     flags="readonly",
     keys="2 RO",
@@ -120,7 +117,6 @@ def idletime(ctx: Context, args: list[bytes]) -> bytes:
 @command(
     "OBJECT|REFCOUNT",
     "key",
-    group="generic",
     since="2.2.3",
     flags="readonly",
     keys="2 RO",
@@ -134,7 +130,6 @@ def refcount(ctx: Context, args: list[bytes]) -> bytes:
 
 @command(
     "OBJECT|HELP",
-    group="generic",
     since="6.2.0",
     flags="loading stale",
     summary="Lists the subcommands.",

@@ -20,7 +20,6 @@ DRAWS: Final = 100  # RANDOMKEY gives up after so many expired keys, if they can
 @command(
     "KEYS",
     "pattern",
-    group="generic",
     since="1.0.0",
     flags="readonly",
     acl="dangerous",
@@ -42,7 +41,6 @@ def keys(ctx: Context, args: list[bytes]) -> bytes:
 @command(
     "SCAN",
     "cursor [MATCH pattern] [COUNT count] [TYPE type@6.0.0]",
-    group="generic",
     since="2.8.0",
     flags="readonly",
     tips="nondeterministic_output request_policy:special response_policy:special",
@@ -101,7 +99,6 @@ def _value_met(ctx: Context, key: bytes) -> Value | None:
 
 @command(
     "RANDOMKEY",
-    group="generic",
     since="1.0.0",
     flags="readonly",
     tips="request_policy:all_shards response_policy:special nondeterministic_output",

@@ -227,7 +227,6 @@ def _cut(text: bytes, cut: bool) -> bytes:
     "key [by-pattern:BY pattern:pattern#1] [limit:LIMIT (offset count)] "
     "[get-pattern:GET pattern:pattern#1 [GET pattern ...]] order:[ASC|DESC] [sorting:ALPHA] "
     "[STORE destination:key#2]",
-    group="generic",
     since="1.0.0",
     flags="write denyoom movablekeys",
     keys=(
@@ -261,7 +260,6 @@ def sort(ctx: Context, args: list[bytes]) -> bytes:
     "SORT_RO",
     "key [by-pattern:BY pattern:pattern#1] [limit:LIMIT (offset count)] "
     "[get-pattern:GET pattern:pattern#1 [GET pattern ...]] order:[ASC|DESC] [sorting:ALPHA]",
-    group="generic",
     since="7.0.0",
     flags="readonly movablekeys",
     keys=f"1 {SORTED}; {PATTERN_KEYS}",

@@ -72,7 +72,6 @@ class Move:
 @command(
     "LMOVEM",
     f"source:key destination:key wherefrom:<LEFT|RIGHT> whereto:<LEFT|RIGHT> {BLOCK}",
-    group="list",
     since="8.10.0",
     flags="write denyoom",
     keys="1 RW access delete; 2 RW insert",
@@ -88,7 +87,6 @@ def lmovem(ctx: Context, args: list[bytes]) -> bytes:
 @command(
     "BLMOVEM",
     f"source:key destination:key wherefrom:<LEFT|RIGHT> whereto:<LEFT|RIGHT> timeout:double {BLOCK}",
-    group="list",
     since="8.10.0",
     flags="write denyoom blocking",
     keys="1 RW access delete; 2 RW insert",

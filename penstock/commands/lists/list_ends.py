@@ -86,7 +86,6 @@ def push(ctx: Context, key: bytes, found: List | None, left: bool, items: list[b
 @command(
     "LPUSH",
     "key element [element ...]",
-    group="list",
     since="1.0.0",
     flags="write denyoom fast",
     keys="1 RW insert",
@@ -101,7 +100,6 @@ def lpush(ctx: Context, args: list[bytes]) -> bytes:
 @command(
     "RPUSH",
     "key element [element ...]",
-    group="list",
     since="1.0.0",
     flags="write denyoom fast",
     keys="1 RW insert",
@@ -116,7 +114,6 @@ def rpush(ctx: Context, args: list[bytes]) -> bytes:
 @command(
     "LPUSHX",
     "key element [element ...]",
-    group="list",
     since="2.2.0",
     flags="write denyoom fast",
     keys="1 RW insert",
@@ -132,7 +129,6 @@ def lpushx(ctx: Context, args: list[bytes]) -> bytes:
 @command(
     "RPUSHX",
     "key element [element ...]",
-    group="list",
     since="2.2.0",
     flags="write denyoom fast",
     keys="1 RW insert",
@@ -158,7 +154,6 @@ def _push(ctx: Context, args: list[bytes], found: List | None, left: bool) -> by
 @command(
     "LPOP",
     "key [count@6.2.0]",
-    group="list",
     since="1.0.0",
     flags="write fast",
     keys="1 RW access delete",
@@ -173,7 +168,6 @@ def lpop(ctx: Context, args: list[bytes]) -> bytes:
 @command(
     "RPOP",
     "key [count@6.2.0]",
-    group="list",
     since="1.0.0",
     flags="write fast",
     keys="1 RW access delete",
@@ -216,7 +210,6 @@ def _pop(ctx: Context, args: list[bytes], left: bool) -> bytes:
 @command(
     "LLEN",
     "key",
-    group="list",
     since="1.0.0",
     flags="readonly fast",
     keys="1 RO",

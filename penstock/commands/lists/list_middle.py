@@ -29,7 +29,6 @@ def bounds(start: int, stop: int, length: int) -> tuple[int, int]:
 @command(
     "LINDEX",
     "key index",
-    group="list",
     since="1.0.0",
     flags="readonly",
     keys="1 RO access",
@@ -49,7 +48,6 @@ def lindex(ctx: Context, args: list[bytes]) -> bytes:
 @command(
     "LRANGE",
     "key start:integer stop:integer",
-    group="list",
     since="1.0.0",
     flags="readonly",
     keys="1 RO access",
@@ -68,7 +66,6 @@ def lrange(ctx: Context, args: list[bytes]) -> bytes:
 @command(
     "LSET",
     "key index element",
-    group="list",
     since="1.0.0",
     flags="write denyoom",
     keys="1 RW update",
@@ -94,7 +91,6 @@ def lset(ctx: Context, args: list[bytes]) -> bytes:
 @command(
     "LINSERT",
     "key where:<BEFORE|AFTER> pivot element",
-    group="list",
     since="2.2.0",
     flags="write denyoom",
     keys="1 RW insert",
@@ -127,7 +123,6 @@ def _notify(ctx: Context, key: bytes, name: bytes) -> None:
 @command(
     "LREM",
     "key count element",
-    group="list",
     since="1.0.0",
     flags="write",
     keys="1 RW delete",
@@ -154,7 +149,6 @@ def lrem(ctx: Context, args: list[bytes]) -> bytes:
 @command(
     "LTRIM",
     "key start:integer stop:integer",
-    group="list",
     since="1.0.0",
     flags="write",
     keys="1 RW delete",
@@ -222,7 +216,6 @@ def _read_search(args: list[bytes]) -> Search:
 @command(
     "LPOS",
     "key element [RANK rank:integer] [COUNT num-matches:integer] [MAXLEN len:integer]",
-    group="list",
     since="6.0.6",
     flags="readonly",
     keys="1 RO access",

@@ -68,7 +68,6 @@ def _move(ctx: Context, source: bytes, destination: bytes, from_left: bool, to_l
 @command(
     "LMOVE",
     "source:key destination:key wherefrom:<LEFT|RIGHT> whereto:<LEFT|RIGHT>",
-    group="list",
     since="6.2.0",
     flags="write denyoom",
     keys="1 RW access delete; 2 RW insert",
@@ -85,7 +84,6 @@ def lmove(ctx: Context, args: list[bytes]) -> bytes:
 @command(
     "RPOPLPUSH",
     "source:key destination:key",
-    group="list",
     since="1.2.0",
     flags="write denyoom",
     keys="1 RW access delete; 2 RW insert",
@@ -103,7 +101,6 @@ def rpoplpush(ctx: Context, args: list[bytes]) -> bytes:
 @command(
     "BLMOVE",
     "source:key destination:key wherefrom:<LEFT|RIGHT> whereto:<LEFT|RIGHT> timeout:double",
-    group="list",
     since="6.2.0",
     flags="write denyoom blocking",
     keys="1 RW access delete; 2 RW insert",
@@ -123,7 +120,6 @@ def blmove(ctx: Context, args: list[bytes]) -> bytes:
 @command(
     "BRPOPLPUSH",
     "source:key destination:key timeout:double",
-    group="list",
     since="2.2.0",
     flags="write denyoom blocking",
     keys="1 RW access delete; 2 RW insert",
@@ -147,7 +143,6 @@ def brpoplpush(ctx: Context, args: list[bytes]) -> bytes:
 @command(
     "BLPOP",
     "key [key ...] timeout:double",
-    group="list",
     since="2.0.0",
     flags="write blocking",
     keys="1..-2 RW access delete",
@@ -162,7 +157,6 @@ def blpop(ctx: Context, args: list[bytes]) -> bytes:
 @command(
     "BRPOP",
     "key [key ...] timeout:double",
-    group="list",
     since="2.0.0",
     flags="write blocking",
     keys="1..-2 RW access delete",
@@ -233,7 +227,6 @@ def _pop_several(ctx: Context, options: PopArguments) -> bytes | None:
 @command(
     "LMPOP",
     "numkeys key [key ...] where:<LEFT|RIGHT> [COUNT count]",
-    group="list",
     since="7.0.0",
     flags="write movablekeys",
     keys="numkeys@1 RW access delete",
@@ -248,7 +241,6 @@ def lmpop(ctx: Context, args: list[bytes]) -> bytes:
 @command(
     "BLMPOP",
     "timeout:double numkeys key [key ...] where:<LEFT|RIGHT> [COUNT count]",
-    group="list",
     since="7.0.0",
     flags="write blocking movablekeys",
     keys="numkeys@2 RW access delete",

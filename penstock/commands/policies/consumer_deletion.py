@@ -15,7 +15,6 @@ from penstock.protocol import reply
 @command(
     "PENSTOCK.DELCONSUMER",
     "key group consumer condition:<IFEMPTY|RELEASE>",
-    group="stream",
     since=PENSTOCK_VERSION,
     flags="write",
     keys="1 RW delete",

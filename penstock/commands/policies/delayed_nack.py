@@ -14,7 +14,6 @@ from penstock.engine.versions import PENSTOCK_VERSION
     "PENSTOCK.XNACK",
     "key group mode:<SILENT|FAIL|FATAL> ids:IDS (numids id [id ...]) [RETRYCOUNT count] [FORCE] "
     "[DELAY milliseconds|UNTIL unix-time-milliseconds]",
-    group="stream",
     since=PENSTOCK_VERSION,
     flags="write fast",
     keys="1 RW update",

@@ -60,7 +60,6 @@ RATED: Final = b"RATED"  # the log's word: it stands alone, behind the group
     "[PAUSE <until|FOREVER>] [RATE (count:integer milliseconds:integer)] [INFLIGHT count] "
     "[PARALLEL count] [FAIR <YES|NO>] [PRIORITY field] [AGING milliseconds] [LOOKAHEAD count] "
     "[EXPIRE milliseconds] [EXPIREAT field] [ONDISCONNECT <RELEASE>] [RESET]",
-    group="stream",
     since=PENSTOCK_VERSION,
     flags="write",
     keys=f"1 {COPIED} variable_flags; FORWARD@{STREAM_AT} {TARGET}; DEADLETTER@{GROUP_AT} {TARGET}",

@@ -71,7 +71,6 @@ class Wanted:
 @command(
     "PENSTOCK.REDRIVE",
     "dead-letters:key target:key#1 [GROUP group] [REASON pattern:string] [COUNT count] [NEW]",
-    group="stream",
     since=PENSTOCK_VERSION,
     flags="write",
     keys="1 RW access delete; 2 RW insert",

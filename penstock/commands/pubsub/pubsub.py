@@ -34,7 +34,6 @@ HELP: Final = (
 @command(
     "SUBSCRIBE",
     "channel [channel ...]",
-    group="pubsub",
     since="2.0.0",
     flags="denyoom pubsub noscript loading stale",
     channels="1..-1",
@@ -55,7 +54,6 @@ def subscribe(ctx: Context, args: list[bytes]) -> bytes:
 @command(
     "PSUBSCRIBE",
     "pattern [pattern ...]",
-    group="pubsub",
     since="2.0.0",
     flags="denyoom pubsub noscript loading stale",
     channels="1..-1 patterns",
@@ -76,7 +74,6 @@ def psubscribe(ctx: Context, args: list[bytes]) -> bytes:
 @command(
     "SSUBSCRIBE",
     "shardchannel [shardchannel ...]",
-    group="pubsub",
     since="7.0.0",
     flags="denyoom pubsub noscript loading stale",
     keys="1..-1 not_key",
@@ -102,7 +99,6 @@ def ssubscribe(ctx: Context, args: list[bytes]) -> bytes:
 @command(
     "UNSUBSCRIBE",
     "[channel [channel ...]]",
-    group="pubsub",
     since="2.0.0",
     flags="pubsub noscript loading stale",
     traits="while_subscribed",
@@ -121,7 +117,6 @@ def unsubscribe(ctx: Context, args: list[bytes]) -> bytes:
 @command(
     "PUNSUBSCRIBE",
     "[pattern [pattern ...]]",
-    group="pubsub",
     since="2.0.0",
     flags="pubsub noscript loading stale",
     traits="while_subscribed",
@@ -140,7 +135,6 @@ def punsubscribe(ctx: Context, args: list[bytes]) -> bytes:
 @command(
     "SUNSUBSCRIBE",
     "[shardchannel [shardchannel ...]]",
-    group="pubsub",
     since="7.0.0",
     flags="pubsub noscript loading stale",
     keys="1..-1 not_key",
@@ -194,7 +188,6 @@ def _deliver(ctx: Context, confirmations: list[bytes]) -> bytes:
 @command(
     "PUBLISH",
     "channel message",
-    group="pubsub",
     since="2.0.0",
     flags="pubsub loading stale fast",
     channels="1",
@@ -213,7 +206,6 @@ def publish(ctx: Context, args: list[bytes]) -> bytes:
 @command(
     "SPUBLISH",
     "shardchannel message",
-    group="pubsub",
     since="7.0.0",
     flags="pubsub loading stale fast",
     keys="1 not_key",
@@ -244,7 +236,6 @@ container("PUBSUB", group="pubsub", since="2.8.0", summary="Commands that descri
 @command(
     "PUBSUB|CHANNELS",
     "[pattern]",
-    group="pubsub",
     since="2.8.0",
     flags="pubsub loading stale",
     complexity=(
@@ -260,7 +251,6 @@ def pubsub_channels(ctx: Context, args: list[bytes]) -> bytes:
 @command(
     "PUBSUB|SHARDCHANNELS",
     "[pattern]",
-    group="pubsub",
     since="7.0.0",
     flags="pubsub loading stale",
     complexity=(
@@ -286,7 +276,6 @@ def _names(names: Iterable[bytes], args: list[bytes]) -> bytes:
 @command(
     "PUBSUB|NUMSUB",
     "[channel [channel ...]]",
-    group="pubsub",
     since="2.8.0",
     flags="pubsub loading stale",
     complexity="O(N) for the NUMSUB subcommand, where N is the number of requested channels",
@@ -299,7 +288,6 @@ def pubsub_numsub(ctx: Context, args: list[bytes]) -> bytes:
 @command(
     "PUBSUB|SHARDNUMSUB",
     "[shardchannel [shardchannel ...]]",
-    group="pubsub",
     since="7.0.0",
     flags="pubsub loading stale",
     complexity="O(N) for the SHARDNUMSUB subcommand, where N is the number of requested shard channels",
@@ -317,7 +305,6 @@ def _counts(listeners: dict[bytes, Listeners], names: list[bytes]) -> bytes:
 
 @command(
     "PUBSUB|NUMPAT",
-    group="pubsub",
     since="2.8.0",
     flags="pubsub loading stale",
     summary="Returns the number of different patterns with subscribers.",

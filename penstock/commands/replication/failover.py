@@ -34,7 +34,6 @@ class Wanted:
 @command(
     "FAILOVER",
     "[target:TO (host port:integer [FORCE])] [ABORT] [TIMEOUT milliseconds]",
-    group="server",
     since="6.2.0",
     flags="admin noscript stale",
     complexity="O(1)",

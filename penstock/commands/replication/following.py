@@ -18,7 +18,7 @@ FLAGS: Final = "admin noscript stale no_async_loading"
 SYNTAX: Final = "args:<host-port:(host port:integer)|no-one:(no:NO one:ONE)>"
 
 
-@command("REPLICAOF", SYNTAX, group="server", since="5.0.0", flags=FLAGS, summary="Follows a master, or stops it.")
+@command("REPLICAOF", SYNTAX, since="5.0.0", flags=FLAGS, summary="Follows a master, or stops it.")
 def replicaof(ctx: Context, args: list[bytes]) -> bytes:
     if ctx.cluster is not None:
         raise ReplyError(b"ERR REPLICAOF not allowed in cluster mode.")
@@ -43,7 +43,6 @@ def replicaof(ctx: Context, args: list[bytes]) -> bytes:
 @command(
     "SLAVEOF",
     SYNTAX,
-    group="server",
     since="1.0.0",
     flags=FLAGS,
     deprecated=("5.0.0", "`REPLICAOF`"),

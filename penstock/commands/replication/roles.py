@@ -17,7 +17,6 @@ from penstock.protocol import reply
 
 @command(
     "ROLE",
-    group="server",
     since="2.8.12",
     flags="noscript loading stale fast",
     acl="admin dangerous",

@@ -23,7 +23,6 @@ FAILOVER_AT: Final = 3  # the word of PSYNC that asks to take over
 
 @command(
     "SYNC",
-    group="server",
     since="1.0.0",
     flags="admin noscript no_async_loading no_multi",
     traits="for_replicas",
@@ -37,7 +36,6 @@ def sync(ctx: Context, args: list[bytes]) -> bytes:
 @command(
     "PSYNC",
     "replicationid offset",
-    group="server",
     since="2.8.0",
     flags="admin noscript no_async_loading no_multi",
     traits="for_replicas",
@@ -81,7 +79,6 @@ def _arrive(ctx: Context, asked_id: bytes, asked_offset: int, is_plain_sync: boo
 
 @command(
     "REPLCONF",
-    group="server",
     since="3.0.0",
     flags="admin noscript loading stale allow_busy",
     doc_flags="syscmd",

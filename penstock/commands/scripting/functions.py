@@ -19,7 +19,6 @@ from penstock.protocol import reply
 @command(
     "FCALL",
     "function numkeys [key [key ...]] [arg [arg ...]]",
-    group="scripting",
     since="7.0.0",
     flags="noscript stale skip_monitor no_mandatory_keys movablekeys",
     keys=ANY_KEYS,
@@ -34,7 +33,6 @@ def fcall(ctx: Context, args: list[bytes]) -> bytes:
 @command(
     "FCALL_RO",
     "function numkeys [key [key ...]] [arg [arg ...]]",
-    group="scripting",
     since="7.0.0",
     flags="readonly noscript stale skip_monitor no_mandatory_keys movablekeys",
     keys=READ_KEYS,
@@ -60,7 +58,6 @@ container("FUNCTION", group="scripting", since="7.0.0", summary="Looks at librar
 @command(
     "FUNCTION|LOAD",
     "[REPLACE] function-code",
-    group="scripting",
     since="7.0.0",
     flags="write denyoom noscript",
     tips="request_policy:all_shards response_policy:all_succeeded",
@@ -99,7 +96,6 @@ def _is_only_kept(ctx: Context, refusal: ReplyError) -> bool:
 @command(
     "FUNCTION|DELETE",
     "library-name",
-    group="scripting",
     since="7.0.0",
     flags="write noscript",
     tips="request_policy:all_shards response_policy:all_succeeded",
@@ -115,7 +111,6 @@ def function_delete(ctx: Context, args: list[bytes]) -> bytes:
 @command(
     "FUNCTION|FLUSH",
     "flush-type:[ASYNC|SYNC]",
-    group="scripting",
     since="7.0.0",
     flags="write noscript",
     tips="request_policy:all_shards response_policy:all_succeeded",
@@ -136,7 +131,6 @@ def function_flush(ctx: Context, args: list[bytes]) -> bytes:
 @command(
     "FUNCTION|LIST",
     "[LIBRARYNAME library-name-pattern] [WITHCODE]",
-    group="scripting",
     since="7.0.0",
     flags="noscript",
     tips="nondeterministic_output_order",
@@ -196,7 +190,6 @@ def _described(library: Library, with_code: bool, resp3: bool) -> bytes:
 
 @command(
     "FUNCTION|STATS",
-    group="scripting",
     since="7.0.0",
     flags="noscript allow_busy",
     tips="nondeterministic_output request_policy:all_shards response_policy:special",
@@ -228,7 +221,6 @@ def function_stats(ctx: Context, args: list[bytes]) -> bytes:
 
 @command(
     "FUNCTION|DUMP",
-    group="scripting",
     since="7.0.0",
     flags="noscript",
     complexity="O(N) where N is the number of functions",
@@ -241,7 +233,6 @@ def function_dump(ctx: Context, args: list[bytes]) -> bytes:
 @command(
     "FUNCTION|RESTORE",
     "serialized-value policy:[FLUSH|APPEND|REPLACE]",
-    group="scripting",
     since="7.0.0",
     flags="write denyoom noscript",
     tips="request_policy:all_shards response_policy:all_succeeded",
@@ -274,7 +265,6 @@ def function_restore(ctx: Context, args: list[bytes]) -> bytes:
 
 @command(
     "FUNCTION|KILL",
-    group="scripting",
     since="7.0.0",
     flags="noscript allow_busy",
     tips="request_policy:all_shards response_policy:one_succeeded",
@@ -286,7 +276,6 @@ def function_kill(ctx: Context, args: list[bytes]) -> bytes:
 
 @command(
     "FUNCTION|HELP",
-    group="scripting",
     since="7.0.0",
     flags="loading stale",
     summary="Explains the subcommands.",

@@ -35,7 +35,6 @@ def keys_and_args(args: list[bytes], refusal: bytes = b"ERR value is not an inte
 @command(
     "EVAL",
     "script numkeys [key [key ...]] [arg [arg ...]]",
-    group="scripting",
     since="2.6.0",
     flags="noscript stale skip_monitor no_mandatory_keys movablekeys",
     keys=ANY_KEYS,
@@ -50,7 +49,6 @@ def eval_(ctx: Context, args: list[bytes]) -> bytes:
 @command(
     "EVAL_RO",
     "script numkeys [key [key ...]] [arg [arg ...]]",
-    group="scripting",
     since="7.0.0",
     flags="readonly noscript stale skip_monitor no_mandatory_keys movablekeys",
     keys=READ_KEYS,
@@ -73,7 +71,6 @@ def _evaluate(ctx: Context, args: list[bytes], read_only: bool) -> bytes:
 @command(
     "EVALSHA",
     "sha1 numkeys [key [key ...]] [arg [arg ...]]",
-    group="scripting",
     since="2.6.0",
     flags="noscript stale skip_monitor no_mandatory_keys movablekeys",
     keys="numkeys@2 RW access update",
@@ -88,7 +85,6 @@ def evalsha(ctx: Context, args: list[bytes]) -> bytes:
 @command(
     "EVALSHA_RO",
     "sha1 numkeys [key [key ...]] [arg [arg ...]]",
-    group="scripting",
     since="7.0.0",
     flags="readonly noscript stale skip_monitor no_mandatory_keys movablekeys",
     keys="numkeys@2 RO access",
@@ -127,7 +123,6 @@ container("SCRIPT", group="scripting", since="2.6.0", summary="Keeps scripts, fo
 @command(
     "SCRIPT|LOAD",
     "script",
-    group="scripting",
     since="2.6.0",
     flags="noscript stale",
     tips="request_policy:all_nodes response_policy:all_succeeded",
@@ -142,7 +137,6 @@ def script_load(ctx: Context, args: list[bytes]) -> bytes:
 @command(
     "SCRIPT|EXISTS",
     "sha1 [sha1 ...]",
-    group="scripting",
     since="2.6.0",
     flags="noscript",
     tips="request_policy:all_shards response_policy:agg_logical_and",
@@ -157,7 +151,6 @@ def script_exists(ctx: Context, args: list[bytes]) -> bytes:
 @command(
     "SCRIPT|SHOW",
     "sha1",
-    group="scripting",
     since="8.0.0",
     only_in="valkey",
     flags="noscript stale",
@@ -173,7 +166,6 @@ def script_show(ctx: Context, args: list[bytes]) -> bytes:
 @command(
     "SCRIPT|FLUSH",
     "flush-type:[ASYNC|SYNC]@6.2.0",
-    group="scripting",
     since="2.6.0",
     flags="noscript",
     tips="request_policy:all_nodes response_policy:all_succeeded",
@@ -191,7 +183,6 @@ def script_flush(ctx: Context, args: list[bytes]) -> bytes:
 
 @command(
     "SCRIPT|KILL",
-    group="scripting",
     since="2.6.0",
     flags="noscript allow_busy",
     tips="request_policy:all_shards response_policy:one_succeeded",
@@ -204,7 +195,6 @@ def script_kill(ctx: Context, args: list[bytes]) -> bytes:
 @command(
     "SCRIPT|DEBUG",
     "mode:<YES|SYNC|NO>",
-    group="scripting",
     since="3.2.0",
     flags="noscript",
     summary="Turns the debugger off, which there is not.",
@@ -220,7 +210,6 @@ def script_debug(ctx: Context, args: list[bytes]) -> bytes:
 
 @command(
     "SCRIPT|HELP",
-    group="scripting",
     since="5.0.0",
     flags="loading stale",
     summary="Explains the subcommands.",

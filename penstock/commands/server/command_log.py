@@ -21,7 +21,6 @@ container("COMMANDLOG", group="server", since="8.1.0", only_in="valkey", summary
 @command(
     "COMMANDLOG|GET",
     f"count:integer {TYPES}",
-    group="server",
     since="8.1.0",
     only_in="valkey",
     flags="admin loading stale",
@@ -37,7 +36,6 @@ def commandlog_get(ctx: Context, args: list[bytes]) -> bytes:
 @command(
     "COMMANDLOG|LEN",
     TYPES,
-    group="server",
     since="8.1.0",
     only_in="valkey",
     flags="admin loading stale",
@@ -51,7 +49,6 @@ def commandlog_len(ctx: Context, args: list[bytes]) -> bytes:
 @command(
     "COMMANDLOG|RESET",
     TYPES,
-    group="server",
     since="8.1.0",
     only_in="valkey",
     flags="admin loading stale",
@@ -66,7 +63,6 @@ def commandlog_reset(ctx: Context, args: list[bytes]) -> bytes:
 
 @command(
     "COMMANDLOG|HELP",
-    group="server",
     since="8.1.0",
     only_in="valkey",
     flags="loading stale",

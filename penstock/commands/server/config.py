@@ -33,7 +33,6 @@ container(
 @command(
     "CONFIG|GET",
     "parameter [parameter ...]",
-    group="server",
     since="2.0.0",
     flags="admin noscript loading stale",
     complexity="O(N) when N is the number of configuration parameters provided",
@@ -71,7 +70,6 @@ def _without_secrets(request: list[bytes]) -> list[bytes]:
 @command(
     "CONFIG|SET",
     "data:(parameter value) [parameter value ...]",
-    group="server",
     since="2.0.0",
     flags="admin noscript loading stale",
     tips="request_policy:all_nodes response_policy:all_succeeded",
@@ -92,7 +90,6 @@ def config_set(ctx: Context, args: list[bytes]) -> bytes:
 
 @command(
     "CONFIG|RESETSTAT",
-    group="server",
     since="2.0.0",
     flags="admin noscript loading stale",
     tips="request_policy:all_nodes response_policy:all_succeeded",
@@ -105,7 +102,6 @@ def config_resetstat(ctx: Context, args: list[bytes]) -> bytes:
 
 @command(
     "CONFIG|REWRITE",
-    group="server",
     since="2.8.0",
     flags="admin noscript loading stale",
     tips="request_policy:all_nodes response_policy:all_succeeded",
@@ -125,7 +121,6 @@ def config_rewrite(ctx: Context, args: list[bytes]) -> bytes:
 
 @command(
     "CONFIG|HELP",
-    group="server",
     since="5.0.0",
     flags="loading stale",
     summary="Lists the subcommands.",

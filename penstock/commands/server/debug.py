@@ -39,7 +39,6 @@ Subcommand: TypeAlias = Callable[[Context, list[bytes]], bytes]
 
 @command(
     "DEBUG",
-    group="server",
     since="1.0.0",
     flags="admin noscript loading stale",
     arity=-2,

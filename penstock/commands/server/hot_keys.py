@@ -28,7 +28,6 @@ container("HOTKEYS", group="server", since="8.6.0", summary="Commands that find 
     "HOTKEYS|START",
     "metrics:METRICS (count [CPU] [NET]) [COUNT k:integer] [DURATION seconds:integer] [SAMPLE ratio:integer] "
     "[slots:SLOTS (count slot:integer ...)]",
-    group="server",
     since="8.6.0",
     flags="admin noscript",
     tips="request_policy:special",
@@ -113,7 +112,6 @@ def _within(word: bytes, least: int, most: int, refusal: bytes) -> int:
 
 @command(
     "HOTKEYS|STOP",
-    group="server",
     since="8.6.0",
     flags="admin noscript",
     tips="request_policy:special",
@@ -130,7 +128,6 @@ def hotkeys_stop(ctx: Context, args: list[bytes]) -> bytes:
 
 @command(
     "HOTKEYS|RESET",
-    group="server",
     since="8.6.0",
     flags="admin noscript",
     tips="request_policy:special",
@@ -146,7 +143,6 @@ def hotkeys_reset(ctx: Context, args: list[bytes]) -> bytes:
 
 @command(
     "HOTKEYS|GET",
-    group="server",
     since="8.6.0",
     flags="admin noscript",
     tips="nondeterministic_output request_policy:special response_policy:special",
@@ -207,7 +203,6 @@ def _ranked(counts: list[tuple[bytes, int]]) -> bytes:
 
 @command(
     "HOTKEYS|HELP",
-    group="server",
     since="8.6.1",
     flags="loading stale",
     summary="Lists the subcommands.",

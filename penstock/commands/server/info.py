@@ -38,7 +38,6 @@ ON_REQUEST: Final = frozenset({"commandstats", "latencystats"})  # not in the de
 @command(
     "INFO",
     "[section [section ...]]",
-    group="server",
     since="1.0.0",
     flags="loading stale",
     acl="dangerous",

@@ -19,7 +19,6 @@ from penstock.protocol import reply
 
 @command(
     "COMMAND",
-    group="server",
     since="2.8.13",
     flags="loading stale",
     acl="connection",
@@ -54,7 +53,6 @@ def _docs(ctx: Context, rows: Iterable[Row]) -> bytes:
 
 @command(
     "COMMAND|COUNT",
-    group="server",
     since="2.8.13",
     flags="loading stale",
     acl="connection",
@@ -67,7 +65,6 @@ def command_count(ctx: Context, args: list[bytes]) -> bytes:
 @command(
     "COMMAND|INFO",
     "[command-name [command-name ...]]",
-    group="server",
     since="2.8.13",
     flags="loading stale",
     acl="connection",
@@ -86,7 +83,6 @@ def command_info(ctx: Context, args: list[bytes]) -> bytes:
 @command(
     "COMMAND|DOCS",
     "[command-name [command-name ...]]",
-    group="server",
     since="7.0.0",
     flags="loading stale",
     acl="connection",
@@ -104,7 +100,6 @@ def command_docs(ctx: Context, args: list[bytes]) -> bytes:
 @command(
     "COMMAND|LIST",
     "[filterby:FILTERBY <MODULE module-name|ACLCAT category|PATTERN pattern>]",
-    group="server",
     since="7.0.0",
     flags="loading stale",
     acl="connection",
@@ -134,7 +129,6 @@ def command_list(ctx: Context, args: list[bytes]) -> bytes:
 @command(
     "COMMAND|GETKEYS",
     "command [arg [arg ...]]",
-    group="server",
     since="2.8.13",
     flags="loading stale",
     acl="connection",
@@ -148,7 +142,6 @@ def command_getkeys(ctx: Context, args: list[bytes]) -> bytes:
 @command(
     "COMMAND|GETKEYSANDFLAGS",
     "command [arg [arg ...]]",
-    group="server",
     since="7.0.0",
     flags="loading stale",
     acl="connection",
@@ -162,7 +155,6 @@ def command_getkeysandflags(ctx: Context, args: list[bytes]) -> bytes:
 
 @command(
     "COMMAND|HELP",
-    group="server",
     since="5.0.0",
     flags="loading stale",
     acl="connection",

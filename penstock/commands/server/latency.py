@@ -22,7 +22,6 @@ container("LATENCY", group="server", since="2.8.13", summary="Commands for execu
 
 @command(
     "LATENCY|LATEST",
-    group="server",
     since="2.8.13",
     flags="admin noscript loading stale",
     tips="nondeterministic_output request_policy:all_nodes response_policy:special",
@@ -47,7 +46,6 @@ def latency_latest(ctx: Context, args: list[bytes]) -> bytes:
 @command(
     "LATENCY|HISTORY",
     "event",
-    group="server",
     since="2.8.13",
     flags="admin noscript loading stale",
     tips="nondeterministic_output request_policy:all_nodes response_policy:special",
@@ -62,7 +60,6 @@ def latency_history(ctx: Context, args: list[bytes]) -> bytes:
 @command(
     "LATENCY|RESET",
     "[event [event ...]]",
-    group="server",
     since="2.8.13",
     flags="admin noscript loading stale",
     tips="request_policy:all_nodes response_policy:agg_sum",
@@ -77,7 +74,6 @@ def latency_reset(ctx: Context, args: list[bytes]) -> bytes:
 @command(
     "LATENCY|HISTOGRAM",
     "[command [command ...]]",
-    group="server",
     since="7.0.0",
     flags="admin noscript loading stale",
     tips="nondeterministic_output request_policy:all_nodes response_policy:special",
@@ -113,7 +109,6 @@ def _histogram(row: RowStatistics, resp3: bool) -> bytes:
 @command(
     "LATENCY|GRAPH",
     "event",
-    group="server",
     since="2.8.13",
     flags="admin noscript loading stale",
     tips="nondeterministic_output request_policy:all_nodes response_policy:special",
@@ -134,7 +129,6 @@ def latency_graph(ctx: Context, args: list[bytes]) -> bytes:
 
 @command(
     "LATENCY|DOCTOR",
-    group="server",
     since="2.8.13",
     flags="admin noscript loading stale",
     tips="nondeterministic_output request_policy:all_nodes response_policy:special",
@@ -157,7 +151,6 @@ def latency_doctor(ctx: Context, args: list[bytes]) -> bytes:
 
 @command(
     "LATENCY|HELP",
-    group="server",
     since="2.8.13",
     flags="loading stale",
     summary="Lists the subcommands.",

@@ -25,7 +25,6 @@ container("MEMORY", group="server", since="4.0.0", summary="Commands for memory 
 @command(
     "MEMORY|USAGE",
     "key [SAMPLES count]",
-    group="server",
     since="4.0.0",
     flags="readonly",
     keys="2 RO",
@@ -52,7 +51,6 @@ def memory_usage_(ctx: Context, args: list[bytes]) -> bytes:
 
 @command(
     "MEMORY|STATS",
-    group="server",
     since="4.0.0",
     tips="nondeterministic_output request_policy:all_shards response_policy:special",
     summary="Returns the server's memory usage in detail.",
@@ -128,7 +126,6 @@ def memory_stats(ctx: Context, args: list[bytes]) -> bytes:
 
 @command(
     "MEMORY|DOCTOR",
-    group="server",
     since="4.0.0",
     tips="nondeterministic_output request_policy:all_shards response_policy:special",
     summary="Reports problems with the server's memory usage.",
@@ -146,7 +143,6 @@ def memory_doctor(ctx: Context, args: list[bytes]) -> bytes:
 
 @command(
     "MEMORY|PURGE",
-    group="server",
     since="4.0.0",
     tips="request_policy:all_shards response_policy:all_succeeded",
     complexity="Depends on how much memory is allocated, could be slow",
@@ -158,7 +154,6 @@ def memory_purge(ctx: Context, args: list[bytes]) -> bytes:
 
 @command(
     "MEMORY|MALLOC-STATS",
-    group="server",
     since="4.0.0",
     tips="nondeterministic_output request_policy:all_shards response_policy:special",
     complexity="Depends on how much memory is allocated, could be slow",
@@ -171,7 +166,6 @@ def memory_malloc_stats(ctx: Context, args: list[bytes]) -> bytes:
 
 @command(
     "MEMORY|HELP",
-    group="server",
     since="4.0.0",
     flags="loading stale",
     summary="Lists the subcommands.",

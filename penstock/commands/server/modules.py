@@ -20,7 +20,6 @@ container("MODULE", group="server", since="4.0.0", summary="Commands for modules
 
 @command(
     "MODULE|LIST",
-    group="server",
     since="4.0.0",
     flags="admin noscript",
     complexity="O(N) where N is the number of loaded modules.",
@@ -35,7 +34,6 @@ def module_list(ctx: Context, args: list[bytes]) -> bytes:
 @command(
     "MODULE|LOAD",
     "path [arg [arg ...]]",
-    group="server",
     since="4.0.0",
     flags="admin noscript no_async_loading",
     traits="guarded_by_module",
@@ -44,7 +42,6 @@ def module_list(ctx: Context, args: list[bytes]) -> bytes:
 @command(
     "MODULE|LOADEX",
     "path [configs:CONFIG (name value) [CONFIG name value ...]] [args:ARGS args [args ...]]",
-    group="server",
     since="7.0.0",
     flags="admin noscript no_async_loading",
     traits="guarded_by_module",
@@ -53,7 +50,6 @@ def module_list(ctx: Context, args: list[bytes]) -> bytes:
 @command(
     "MODULE|UNLOAD",
     "name",
-    group="server",
     since="4.0.0",
     flags="admin noscript no_async_loading",
     traits="guarded_by_module",

@@ -11,7 +11,6 @@ from penstock.protocol import reply
 
 @command(
     "MONITOR",
-    group="server",
     since="1.0.0",
     flags="admin noscript loading stale",
     complexity="",

@@ -27,7 +27,6 @@ OTHER_CHILD: Final = (
 
 @command(
     "BGREWRITEAOF",
-    group="server",
     since="1.0.0",
     flags="admin noscript no_async_loading",
     summary="Rewrites the log in the background to a shorter one.",
@@ -47,7 +46,6 @@ def bgrewriteaof(ctx: Context, args: list[bytes]) -> bytes:
 @command(
     "BGSAVE",
     "[SCHEDULE@3.2.2]",
-    group="server",
     since="1.0.0",
     flags="admin noscript no_async_loading",
     history=(("3.2.2", "Added the `SCHEDULE` option."),),
@@ -73,7 +71,6 @@ def bgsave(ctx: Context, args: list[bytes]) -> bytes:
 
 @command(
     "SAVE",
-    group="server",
     since="1.0.0",
     flags="admin noscript no_async_loading no_multi",
     complexity="O(N) where N is the total number of keys in all databases",
@@ -90,7 +87,6 @@ def save(ctx: Context, args: list[bytes]) -> bytes:
 
 @command(
     "LASTSAVE",
-    group="server",
     since="1.0.0",
     flags="loading stale fast",
     acl="admin dangerous",

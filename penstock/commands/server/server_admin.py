@@ -26,7 +26,6 @@ DRAWING: Final = """\
 
 @command(
     "TIME",
-    group="server",
     since="2.6.0",
     flags="loading stale fast",
     tips="nondeterministic_output",
@@ -42,7 +41,6 @@ def time_(ctx: Context, args: list[bytes]) -> bytes:
 @command(
     "LOLWUT",
     "[VERSION version:integer]",
-    group="server",
     since="5.0.0",
     flags="readonly fast",
     complexity="",
@@ -62,7 +60,6 @@ def lolwut(ctx: Context, args: list[bytes]) -> bytes:
 @command(
     "SHUTDOWN",
     "save-selector:[NOSAVE|SAVE] [NOW@7.0.0] [FORCE@7.0.0] [ABORT@7.0.0]",
-    group="server",
     since="1.0.0",
     flags="admin noscript loading stale no_multi allow_busy",
     complexity=(

@@ -23,7 +23,6 @@ container("SLOWLOG", group="server", since="2.2.12", summary="Commands for the l
 @command(
     "SLOWLOG|GET",
     "[count]",
-    group="server",
     since="2.2.12",
     flags="admin loading stale",
     tips="request_policy:all_nodes nondeterministic_output",
@@ -55,7 +54,6 @@ def newest(ctx: Context, log: RequestLog, count: int) -> bytes:
 
 @command(
     "SLOWLOG|LEN",
-    group="server",
     since="2.2.12",
     flags="admin loading stale",
     tips="request_policy:all_nodes response_policy:agg_sum nondeterministic_output",
@@ -67,7 +65,6 @@ def slowlog_len(ctx: Context, args: list[bytes]) -> bytes:
 
 @command(
     "SLOWLOG|RESET",
-    group="server",
     since="2.2.12",
     flags="admin loading stale",
     tips="request_policy:all_nodes response_policy:all_succeeded",
@@ -81,7 +78,6 @@ def slowlog_reset(ctx: Context, args: list[bytes]) -> bytes:
 
 @command(
     "SLOWLOG|HELP",
-    group="server",
     since="6.2.0",
     flags="loading stale",
     summary="Lists the subcommands.",

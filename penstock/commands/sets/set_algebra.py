@@ -73,7 +73,6 @@ def _store(ctx: Context, args: list[bytes], members: list[bytes], event: bytes) 
 @command(
     "SINTER",
     "key [key ...]",
-    group="set",
     since="1.0.0",
     flags="readonly",
     keys="1..-1 RO access",
@@ -88,7 +87,6 @@ def sinter(ctx: Context, args: list[bytes]) -> bytes:
 @command(
     "SINTERSTORE",
     "destination:key key [key ...]",
-    group="set",
     since="1.0.0",
     flags="write denyoom",
     keys="1 OW update; 2..-1 RO access",
@@ -102,7 +100,6 @@ def sinterstore(ctx: Context, args: list[bytes]) -> bytes:
 @command(
     "SINTERCARD",
     "numkeys key [key ...] [LIMIT limit]",
-    group="set",
     since="7.0.0",
     flags="readonly movablekeys",
     keys="numkeys@1 RO access",
@@ -146,7 +143,6 @@ def _limited(count: int, limit: int) -> bytes:
 @command(
     "SUNION",
     "key [key ...]",
-    group="set",
     since="1.0.0",
     flags="readonly",
     keys="1..-1 RO access",
@@ -161,7 +157,6 @@ def sunion(ctx: Context, args: list[bytes]) -> bytes:
 @command(
     "SUNIONSTORE",
     "destination:key key [key ...]",
-    group="set",
     since="1.0.0",
     flags="write denyoom",
     keys="1 OW update; 2..-1 RO access",
@@ -175,7 +170,6 @@ def sunionstore(ctx: Context, args: list[bytes]) -> bytes:
 @command(
     "SUNIONCARD",
     "numkeys key [key ...] [APPROX] [LIMIT limit]",
-    group="set",
     since="8.10.0",
     flags="readonly movablekeys",
     keys="numkeys@1 RO access",
@@ -194,7 +188,6 @@ def sunioncard(ctx: Context, args: list[bytes]) -> bytes:
 @command(
     "SDIFF",
     "key [key ...]",
-    group="set",
     since="1.0.0",
     flags="readonly",
     keys="1..-1 RO access",
@@ -209,7 +202,6 @@ def sdiff(ctx: Context, args: list[bytes]) -> bytes:
 @command(
     "SDIFFSTORE",
     "destination:key key [key ...]",
-    group="set",
     since="1.0.0",
     flags="write denyoom",
     keys="1 OW update; 2..-1 RO access",
@@ -223,7 +215,6 @@ def sdiffstore(ctx: Context, args: list[bytes]) -> bytes:
 @command(
     "SDIFFCARD",
     "numkeys key [key ...] [LIMIT limit]",
-    group="set",
     since="8.10.0",
     flags="readonly movablekeys",
     keys="numkeys@1 RO access",

@@ -23,7 +23,6 @@ PER_MEMBER: Final = "O(N) where N is the number of specified members"
 @command(
     "SEXPIRE",
     "key seconds condition:[NX|XX|GT|LT] members:MEMBERS (nummembers member [member ...])",
-    group="set",
     since="8.12.0",
     flags="write fast",
     keys="1 RW update",
@@ -37,7 +36,6 @@ def sexpire(ctx: Context, args: list[bytes]) -> bytes:
 @command(
     "SPEXPIRE",
     "key milliseconds condition:[NX|XX|GT|LT] members:MEMBERS (nummembers member [member ...])",
-    group="set",
     since="8.12.0",
     flags="write fast",
     keys="1 RW update",
@@ -51,7 +49,6 @@ def spexpire(ctx: Context, args: list[bytes]) -> bytes:
 @command(
     "SEXPIREAT",
     "key unix-time-seconds condition:[NX|XX|GT|LT] members:MEMBERS (nummembers member [member ...])",
-    group="set",
     since="8.12.0",
     flags="write fast",
     keys="1 RW update",
@@ -65,7 +62,6 @@ def sexpireat(ctx: Context, args: list[bytes]) -> bytes:
 @command(
     "SPEXPIREAT",
     "key unix-time-milliseconds condition:[NX|XX|GT|LT] members:MEMBERS (nummembers member [member ...])",
-    group="set",
     since="8.12.0",
     flags="write fast",
     keys="1 RW update",
@@ -97,7 +93,6 @@ def _leave_integers(ctx: Context, found: Set) -> None:
     "key condition:[MNX|MXX] "
     "expiration:[EX seconds|PX milliseconds|EXAT unix-time-seconds|PXAT unix-time-milliseconds|KEEPTTL] "
     "members:MEMBERS (nummembers member [member ...])",
-    group="set",
     since="8.12.0",
     flags="write denyoom fast",
     keys="1 RW update",
@@ -157,7 +152,6 @@ def _log(ctx: Context, key: bytes, found: Set, options: Options, there: list[byt
 @command(
     "STTL",
     "key members:MEMBERS (nummembers member [member ...])",
-    group="set",
     since="8.12.0",
     flags="readonly fast",
     keys="1 RO access",
@@ -172,7 +166,6 @@ def sttl(ctx: Context, args: list[bytes]) -> bytes:
 @command(
     "SPTTL",
     "key members:MEMBERS (nummembers member [member ...])",
-    group="set",
     since="8.12.0",
     flags="readonly fast",
     keys="1 RO access",
@@ -187,7 +180,6 @@ def spttl(ctx: Context, args: list[bytes]) -> bytes:
 @command(
     "SEXPIRETIME",
     "key members:MEMBERS (nummembers member [member ...])",
-    group="set",
     since="8.12.0",
     flags="readonly fast",
     keys="1 RO access",
@@ -201,7 +193,6 @@ def sexpiretime(ctx: Context, args: list[bytes]) -> bytes:
 @command(
     "SPEXPIRETIME",
     "key members:MEMBERS (nummembers member [member ...])",
-    group="set",
     since="8.12.0",
     flags="readonly fast",
     keys="1 RO access",
@@ -218,7 +209,6 @@ def spexpiretime(ctx: Context, args: list[bytes]) -> bytes:
 @command(
     "SPERSIST",
     "key members:MEMBERS (nummembers member [member ...])",
-    group="set",
     since="8.12.0",
     flags="write fast",
     keys="1 RW update",

@@ -97,7 +97,6 @@ def notify_removed(ctx: Context, key: bytes, found: Set, event: bytes, count: in
 @command(
     "SADD",
     "key member [member ...]",
-    group="set",
     since="1.0.0",
     flags="write denyoom fast",
     keys="1 RW insert",
@@ -117,7 +116,6 @@ def sadd(ctx: Context, args: list[bytes]) -> bytes:
 @command(
     "SREM",
     "key member [member ...]",
-    group="set",
     since="1.0.0",
     flags="write fast",
     keys="1 RW delete",
@@ -138,7 +136,6 @@ def srem(ctx: Context, args: list[bytes]) -> bytes:
 @command(
     "SMOVE",
     "source:key destination:key member",
-    group="set",
     since="1.0.0",
     flags="write fast",
     keys="1 RW access delete; 2 RW insert",
@@ -171,7 +168,6 @@ def smove(ctx: Context, args: list[bytes]) -> bytes:
 @command(
     "SCARD",
     "key",
-    group="set",
     since="1.0.0",
     flags="readonly fast",
     keys="1 RO",
@@ -186,7 +182,6 @@ def scard(ctx: Context, args: list[bytes]) -> bytes:
 @command(
     "SISMEMBER",
     "key member",
-    group="set",
     since="1.0.0",
     flags="readonly fast",
     keys="1 RO",
@@ -200,7 +195,6 @@ def sismember(ctx: Context, args: list[bytes]) -> bytes:
 @command(
     "SMISMEMBER",
     "key member [member ...]",
-    group="set",
     since="6.2.0",
     flags="readonly fast",
     keys="1 RO access",
@@ -217,7 +211,6 @@ def smismember(ctx: Context, args: list[bytes]) -> bytes:
 @command(
     "SMEMBERS",
     "key",
-    group="set",
     since="1.0.0",
     flags="readonly",
     keys="1 RO access",
@@ -235,7 +228,6 @@ def smembers(ctx: Context, args: list[bytes]) -> bytes:
 @command(
     "SSCAN",
     "key cursor [MATCH pattern] [COUNT count]",
-    group="set",
     since="2.8.0",
     flags="readonly",
     keys="1 RO access",

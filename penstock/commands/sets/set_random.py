@@ -29,7 +29,6 @@ def _live(ctx: Context, key: bytes) -> Set | None:
 @command(
     "SPOP",
     "key [count@3.2.0]",
-    group="set",
     since="1.0.0",
     flags="write fast",
     keys="1 RW access delete",
@@ -81,7 +80,6 @@ def _spop_some(ctx: Context, key: bytes, word: bytes) -> bytes:
 @command(
     "SRANDMEMBER",
     "key [count@2.6.0]",
-    group="set",
     since="1.0.0",
     flags="readonly",
     keys="1 RO access",

@@ -23,7 +23,6 @@ OPTIONS: Final = frozenset([b"NX", b"XX", b"GT", b"LT", b"CH", b"INCR"])
     "ZADD",
     "key condition:[NX|XX]@3.0.2 comparison:[GT|LT]@6.2.0 [change:CH@3.0.2] [increment:INCR@3.0.2] "
     "data:(score:double member) [score member ...]",
-    group="sorted-set",
     since="1.2.0",
     flags="write denyoom fast",
     keys="1 RW update",
@@ -120,7 +119,6 @@ def _notify_added(ctx: Context, args: list[bytes], event: bytes, count: int) -> 
 @command(
     "ZINCRBY",
     "key increment:integer member",
-    group="sorted-set",
     since="1.2.0",
     flags="write denyoom fast",
     keys="1 RW access update",
@@ -157,7 +155,6 @@ def _increment(ctx: Context, args: list[bytes], increment: float, member: bytes,
 @command(
     "ZREM",
     "key member [member ...]",
-    group="sorted-set",
     since="1.2.0",
     flags="write fast",
     keys="1 RW delete",

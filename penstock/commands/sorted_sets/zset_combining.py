@@ -218,7 +218,6 @@ def _store_counts(ctx: Context, key: bytes, zset: SortedSet, name: bytes) -> byt
 @command(
     "ZUNION",
     f"numkeys key [key ...] {OPTIONS} [WITHSCORES]",
-    group="sorted-set",
     since="6.2.0",
     flags="readonly movablekeys",
     keys="numkeys@1 RO access",
@@ -232,7 +231,6 @@ def zunion(ctx: Context, args: list[bytes]) -> bytes:
 @command(
     "ZINTER",
     f"numkeys key [key ...] {OPTIONS} [WITHSCORES]",
-    group="sorted-set",
     since="6.2.0",
     flags="readonly movablekeys",
     keys="numkeys@1 RO access",
@@ -246,7 +244,6 @@ def zinter(ctx: Context, args: list[bytes]) -> bytes:
 @command(
     "ZDIFF",
     "numkeys key [key ...] [WITHSCORES]",
-    group="sorted-set",
     since="6.2.0",
     flags="readonly movablekeys",
     keys="numkeys@1 RO access",
@@ -260,7 +257,6 @@ def zdiff(ctx: Context, args: list[bytes]) -> bytes:
 @command(
     "ZINTERCARD",
     "numkeys key [key ...] [LIMIT limit]",
-    group="sorted-set",
     since="7.0.0",
     flags="readonly movablekeys",
     keys="numkeys@1 RO access",
@@ -291,7 +287,6 @@ def zintercard(ctx: Context, args: list[bytes]) -> bytes:
 @command(
     "ZUNIONSTORE",
     f"destination:key numkeys key [key ...] {OPTIONS}",
-    group="sorted-set",
     since="2.0.0",
     flags=STORE_FLAGS,
     keys=STORE_KEYS,
@@ -305,7 +300,6 @@ def zunionstore(ctx: Context, args: list[bytes]) -> bytes:
 @command(
     "ZINTERSTORE",
     f"destination:key numkeys key [key ...] {OPTIONS}",
-    group="sorted-set",
     since="2.0.0",
     flags=STORE_FLAGS,
     keys=STORE_KEYS,
@@ -319,7 +313,6 @@ def zinterstore(ctx: Context, args: list[bytes]) -> bytes:
 @command(
     "ZDIFFSTORE",
     "destination:key numkeys key [key ...]",
-    group="sorted-set",
     since="6.2.0",
     flags=STORE_FLAGS,
     keys=STORE_KEYS,

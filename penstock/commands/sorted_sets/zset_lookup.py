@@ -15,7 +15,6 @@ from penstock.protocol import reply
 @command(
     "ZCARD",
     "key",
-    group="sorted-set",
     since="1.2.0",
     flags="readonly fast",
     keys="1 RO",
@@ -29,7 +28,6 @@ def zcard(ctx: Context, args: list[bytes]) -> bytes:
 @command(
     "ZCOUNT",
     "key min:double max:double",
-    group="sorted-set",
     since="2.0.0",
     flags="readonly fast",
     keys="1 RO access",
@@ -48,7 +46,6 @@ def zcount(ctx: Context, args: list[bytes]) -> bytes:
 @command(
     "ZLEXCOUNT",
     "key min max",
-    group="sorted-set",
     since="2.8.9",
     flags="readonly fast",
     keys="1 RO access",
@@ -70,7 +67,6 @@ def zlexcount(ctx: Context, args: list[bytes]) -> bytes:
 @command(
     "ZSCORE",
     "key member",
-    group="sorted-set",
     since="1.2.0",
     flags="readonly fast",
     keys="1 RO access",
@@ -85,7 +81,6 @@ def zscore(ctx: Context, args: list[bytes]) -> bytes:
 @command(
     "ZMSCORE",
     "key member [member ...]",
-    group="sorted-set",
     since="6.2.0",
     flags="readonly fast",
     keys="1 RO access",
@@ -104,7 +99,6 @@ def zmscore(ctx: Context, args: list[bytes]) -> bytes:
 @command(
     "ZRANK",
     "key member [WITHSCORE]",
-    group="sorted-set",
     since="2.0.0",
     flags="readonly fast",
     keys="1 RO access",
@@ -119,7 +113,6 @@ def zrank(ctx: Context, args: list[bytes]) -> bytes:
 @command(
     "ZREVRANK",
     "key member [WITHSCORE]",
-    group="sorted-set",
     since="2.0.0",
     flags="readonly fast",
     keys="1 RO access",

@@ -63,7 +63,6 @@ def _read_count(args: list[bytes], at: int, selection: Selection) -> None:
 @command(
     "ZMOVE",
     "source:key destination:key where:<MIN|MAX|BYSCORE (score-min:double score-max:double)> [COUNT count]",
-    group="sorted-set",
     since="8.12.0",
     flags="write denyoom",
     keys=MOVE_KEYS,
@@ -87,7 +86,6 @@ def zmove(ctx: Context, args: list[bytes]) -> bytes:
 @command(
     "BZMOVE",
     "source:key destination:key where:<MIN|MAX> timeout:double [COUNT count]",
-    group="sorted-set",
     since="8.12.0",
     flags="write denyoom blocking",
     keys=MOVE_KEYS,
@@ -116,7 +114,6 @@ def _move(ctx: Context, args: list[bytes], selection: Selection) -> bytes | None
 @command(
     "ZMOVEMEMBER",
     "source:key destination:key condition:[NX|XX] members:MEMBERS (num-members:integer member [member ...])",
-    group="sorted-set",
     since="8.12.0",
     flags="write denyoom",
     keys=MOVE_KEYS,

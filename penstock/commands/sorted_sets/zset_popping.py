@@ -56,7 +56,6 @@ def _popped(ctx: Context, key: bytes, zset: SortedSet, lowest: bool, count: int)
 @command(
     "ZPOPMIN",
     "key [count]",
-    group="sorted-set",
     since="5.0.0",
     flags="write fast",
     keys="1 RW access delete",
@@ -70,7 +69,6 @@ def zpopmin(ctx: Context, args: list[bytes]) -> bytes:
 @command(
     "ZPOPMAX",
     "key [count]",
-    group="sorted-set",
     since="5.0.0",
     flags="write fast",
     keys="1 RW access delete",
@@ -104,7 +102,6 @@ def _pop(ctx: Context, args: list[bytes], lowest: bool) -> bytes:
 @command(
     "BZPOPMIN",
     "key [key ...] timeout:double",
-    group="sorted-set",
     since="5.0.0",
     flags="write blocking fast",
     keys="1..-2 RW access delete",
@@ -119,7 +116,6 @@ def bzpopmin(ctx: Context, args: list[bytes]) -> bytes:
 @command(
     "BZPOPMAX",
     "key [key ...] timeout:double",
-    group="sorted-set",
     since="5.0.0",
     flags="write blocking fast",
     keys="1..-2 RW access delete",
@@ -163,7 +159,6 @@ def wait(ctx: Context, args: list[bytes], keys: list[bytes], deadline_ms: int) -
 @command(
     "ZMPOP",
     "numkeys key [key ...] where:<MIN|MAX> [COUNT count]",
-    group="sorted-set",
     since="7.0.0",
     flags="write movablekeys",
     keys="numkeys@1 RW access delete",
@@ -179,7 +174,6 @@ def zmpop(ctx: Context, args: list[bytes]) -> bytes:
 @command(
     "BZMPOP",
     "timeout:double numkeys key [key ...] where:<MIN|MAX> [COUNT count]",
-    group="sorted-set",
     since="7.0.0",
     flags="write blocking movablekeys",
     keys="numkeys@2 RW access delete",

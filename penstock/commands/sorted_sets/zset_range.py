@@ -148,7 +148,6 @@ def _range(ctx: Context, args: list[bytes], by: bytes | None, backwards: bool | 
 @command(
     "ZRANGE",
     "key start stop sortby:[BYSCORE|BYLEX]@6.2.0 [REV@6.2.0] [limit:LIMIT (offset count)@6.2.0] [WITHSCORES]",
-    group="sorted-set",
     since="1.2.0",
     flags="readonly",
     keys="1 RO access",
@@ -165,7 +164,6 @@ def zrange(ctx: Context, args: list[bytes]) -> bytes:
 @command(
     "ZRANGESTORE",
     "dst:key src:key min max sortby:[BYSCORE|BYLEX] [REV] [limit:LIMIT (offset count)]",
-    group="sorted-set",
     since="6.2.0",
     flags="write denyoom",
     keys="1 OW update; 2 RO access",
@@ -189,7 +187,6 @@ def zrangestore(ctx: Context, args: list[bytes]) -> bytes:
 @command(
     "ZREVRANGE",
     "key start:integer stop:integer [WITHSCORES]",
-    group="sorted-set",
     since="1.2.0",
     flags="readonly",
     keys="1 RO access",
@@ -206,7 +203,6 @@ def zrevrange(ctx: Context, args: list[bytes]) -> bytes:
 @command(
     "ZRANGEBYSCORE",
     "key min:double max:double [WITHSCORES@2.0.0] [limit:LIMIT (offset count)]",
-    group="sorted-set",
     since="1.0.5",
     flags="readonly",
     keys="1 RO access",
@@ -222,7 +218,6 @@ def zrangebyscore(ctx: Context, args: list[bytes]) -> bytes:
 @command(
     "ZREVRANGEBYSCORE",
     "key max:double min:double [WITHSCORES] [limit:LIMIT (offset count)]",
-    group="sorted-set",
     since="2.2.0",
     flags="readonly",
     keys="1 RO access",
@@ -238,7 +233,6 @@ def zrevrangebyscore(ctx: Context, args: list[bytes]) -> bytes:
 @command(
     "ZRANGEBYLEX",
     "key min max [limit:LIMIT (offset count)]",
-    group="sorted-set",
     since="2.8.9",
     flags="readonly",
     keys="1 RO access",
@@ -253,7 +247,6 @@ def zrangebylex(ctx: Context, args: list[bytes]) -> bytes:
 @command(
     "ZREVRANGEBYLEX",
     "key max min [limit:LIMIT (offset count)]",
-    group="sorted-set",
     since="2.8.9",
     flags="readonly",
     keys="1 RO access",

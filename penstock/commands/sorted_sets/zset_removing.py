@@ -24,7 +24,6 @@ REMOVAL_COMPLEXITY: Final = (
 @command(
     "ZREMRANGEBYRANK",
     "key start:integer stop:integer",
-    group="sorted-set",
     since="2.0.0",
     flags="write",
     keys="1 RW delete",
@@ -42,7 +41,6 @@ def zremrangebyrank(ctx: Context, args: list[bytes]) -> bytes:
 @command(
     "ZREMRANGEBYSCORE",
     "key min:double max:double",
-    group="sorted-set",
     since="1.2.0",
     flags="write",
     keys="1 RW delete",
@@ -60,7 +58,6 @@ def zremrangebyscore(ctx: Context, args: list[bytes]) -> bytes:
 @command(
     "ZREMRANGEBYLEX",
     "key min max",
-    group="sorted-set",
     since="2.8.9",
     flags="write",
     keys="1 RW delete",

@@ -24,7 +24,6 @@ MAX_DRAWS: Final = 1 << 24  # with repetitions; Redis has no limit and runs unti
 @command(
     "ZRANDMEMBER",
     "key options:[count [WITHSCORES]]",
-    group="sorted-set",
     since="6.2.0",
     flags="readonly",
     keys="1 RO access",
@@ -82,7 +81,6 @@ def _random_pairs(ctx: Context, zset: SortedSet, count: int) -> list[Pair]:
 @command(
     "ZSCAN",
     "key cursor [MATCH pattern] [COUNT count] [NOSCORES@valkey-9.1.0]",
-    group="sorted-set",
     since="2.8.0",
     flags="readonly",
     keys="1 RO access",

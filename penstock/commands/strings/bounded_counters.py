@@ -72,7 +72,6 @@ class Options:
     "key increment:[BYINT integer|BYFLOAT float:double] [LBOUND lowerbound] [UBOUND upperbound] [SATURATE] "
     "expiration:[EX seconds|PX milliseconds|EXAT unix-time-seconds|PXAT unix-time-milliseconds|PERSIST] [ENX] "
     "existence:[NX@valkey-9.2.0|XX@valkey-9.2.0]",
-    group="string",
     since="8.8.0",
     flags="write denyoom fast",
     keys="1 RW access update",

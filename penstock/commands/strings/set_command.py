@@ -119,7 +119,6 @@ def _find_keys(args: list[bytes]) -> list[KeyPlace]:
     "ifdne-digest:integer@8.4.0]@2.6.12 [GET@6.2.0] "
     "expiration:[EX seconds@2.6.12|PX milliseconds@2.6.12|EXAT unix-time-seconds@6.2.0|PXAT "
     "unix-time-milliseconds@6.2.0|KEEPTTL@6.0.0]",
-    group="string",
     since="1.0.0",
     flags="write denyoom",
     keys="1 RW access update variable_flags # RW and ACCESS due to the optional `GET` argument",
@@ -195,7 +194,6 @@ def _notify_set(ctx: Context, key: bytes) -> None:
     "MSETEX",
     "numkeys data:(key value) [key value ...] condition:[NX|XX] "
     "expiration:[EX seconds|PX milliseconds|EXAT unix-time-seconds|PXAT unix-time-milliseconds|KEEPTTL]",
-    group="string",
     since="8.4.0",
     flags="write denyoom movablekeys",
     keys="numkeys@1/2 OW update",
@@ -260,7 +258,6 @@ def _read_msetex(args: list[bytes], at: int) -> Options:
 @command(
     "GETSET",
     "key value",
-    group="string",
     since="1.0.0",
     flags="write denyoom fast",
     keys="1 RW access update",
@@ -279,7 +276,6 @@ def getset(ctx: Context, args: list[bytes]) -> bytes:
 @command(
     "SETNX",
     "key value",
-    group="string",
     since="1.0.0",
     flags="write denyoom fast",
     keys="1 OW insert",
@@ -299,7 +295,6 @@ def setnx(ctx: Context, args: list[bytes]) -> bytes:
 @command(
     "SETEX",
     "key seconds value",
-    group="string",
     since="2.0.0",
     flags="write denyoom",
     keys="1 OW update",
@@ -313,7 +308,6 @@ def setex(ctx: Context, args: list[bytes]) -> bytes:
 @command(
     "PSETEX",
     "key milliseconds value",
-    group="string",
     since="2.6.0",
     flags="write denyoom",
     keys="1 OW update",
@@ -343,7 +337,6 @@ def _set_for(ctx: Context, args: list[bytes], expiration: bytes, name: bytes) ->
 @command(
     "GETEX",
     "key expiration:[EX seconds|PX milliseconds|EXAT unix-time-seconds|PXAT unix-time-milliseconds|PERSIST]",
-    group="string",
     since="6.2.0",
     flags="write fast",
     keys="1 RW access update # RW and UPDATE because it changes the TTL",

@@ -42,7 +42,6 @@ def holds(comparison: bytes, operand: bytes, value: bytes) -> bool:
 @command(
     "DIGEST",
     "key",
-    group="string",
     since="8.4.0",
     flags="readonly fast",
     keys="1 RO access",
@@ -64,7 +63,6 @@ def _find_keys(args: list[bytes]) -> list[KeyPlace]:
     "DELEX",
     "key condition:[IFEQ ifeq-value|IFNE ifne-value|IFDEQ ifdeq-digest:integer@~8.4.0|IFDNE "
     "ifdne-digest:integer@~8.4.0]",
-    group="string",
     since="8.4.0",
     flags="write fast",
     keys="1 RW delete variable_flags",
@@ -104,7 +102,6 @@ def delex(ctx: Context, args: list[bytes]) -> bytes:
 @command(
     "DELIFEQ",
     "key value",
-    group="string",
     since="9.0.0",
     only_in="valkey",
     flags="write fast",

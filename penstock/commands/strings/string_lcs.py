@@ -104,7 +104,6 @@ def _read(args: list[bytes]) -> Options:
 @command(
     "LCS",
     "key1:key key2:key#0 [LEN] [IDX] [MINMATCHLEN min-match-len:integer] [WITHMATCHLEN]",
-    group="string",
     since="7.0.0",
     flags="readonly",
     keys="1..1 RO access",

@@ -27,7 +27,6 @@ def clamped(first: int, last: int, length: int) -> tuple[int, int]:
 @command(
     "GETRANGE",
     "key start:integer end:integer",
-    group="string",
     since="2.4.0",
     flags="readonly",
     keys="1 RO access",
@@ -48,7 +47,6 @@ def getrange(ctx: Context, args: list[bytes]) -> bytes:
 @command(
     "SUBSTR",
     "key start:integer end:integer",
-    group="string",
     since="1.0.0",
     flags="readonly",
     keys="1 RO access",
@@ -63,7 +61,6 @@ def substr(ctx: Context, args: list[bytes]) -> bytes:
 @command(
     "SETRANGE",
     "key offset value",
-    group="string",
     since="2.2.0",
     flags="write denyoom",
     keys="1 RW update",

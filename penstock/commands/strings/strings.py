@@ -47,7 +47,6 @@ def read_part(ctx: Context, key: bytes) -> bytes | bytearray | None:
 @command(
     "GET",
     "key",
-    group="string",
     since="1.0.0",
     flags="readonly fast",
     keys="1 RO access",
@@ -61,7 +60,6 @@ def get(ctx: Context, args: list[bytes]) -> bytes:
 @command(
     "MGET",
     "key [key ...]",
-    group="string",
     since="1.0.0",
     flags="readonly fast",
     keys="1..-1 RO access",
@@ -84,7 +82,6 @@ def mget(ctx: Context, args: list[bytes]) -> bytes:
 @command(
     "STRLEN",
     "key",
-    group="string",
     since="2.2.0",
     flags="readonly fast",
     keys="1 RO",
@@ -97,7 +94,6 @@ def strlen(ctx: Context, args: list[bytes]) -> bytes:
 @command(
     "GETDEL",
     "key",
-    group="string",
     since="6.2.0",
     flags="write fast",
     keys="1 RW access delete",
@@ -116,7 +112,6 @@ def getdel(ctx: Context, args: list[bytes]) -> bytes:
 @command(
     "MSET",
     "data:(key value) [key value ...]",
-    group="string",
     since="1.0.1",
     flags="write denyoom",
     keys="1..-1/2 OW update",
@@ -138,7 +133,6 @@ def mset(ctx: Context, args: list[bytes]) -> bytes:
 @command(
     "MSETNX",
     "data:(key value) [key value ...]",
-    group="string",
     since="1.0.1",
     flags="write denyoom",
     keys="1..-1/2 OW insert",
@@ -158,7 +152,6 @@ def msetnx(ctx: Context, args: list[bytes]) -> bytes:
 @command(
     "APPEND",
     "key value",
-    group="string",
     since="2.0.0",
     flags="write denyoom fast",
     keys="1 RW insert",
@@ -202,7 +195,6 @@ def check_length(ctx: Context, length: int) -> None:
 @command(
     "INCR",
     "key",
-    group="string",
     since="1.0.0",
     flags="write denyoom fast",
     keys="1 RW access update",
@@ -215,7 +207,6 @@ def incr(ctx: Context, args: list[bytes]) -> bytes:
 @command(
     "DECR",
     "key",
-    group="string",
     since="1.0.0",
     flags="write denyoom fast",
     keys="1 RW access update",
@@ -228,7 +219,6 @@ def decr(ctx: Context, args: list[bytes]) -> bytes:
 @command(
     "INCRBY",
     "key increment:integer",
-    group="string",
     since="1.0.0",
     flags="write denyoom fast",
     keys="1 RW access update",
@@ -241,7 +231,6 @@ def incrby(ctx: Context, args: list[bytes]) -> bytes:
 @command(
     "DECRBY",
     "key decrement:integer",
-    group="string",
     since="1.0.0",
     flags="write denyoom fast",
     keys="1 RW access update",
@@ -277,7 +266,6 @@ def _add(ctx: Context, args: list[bytes], increment: int) -> bytes:
 @command(
     "INCRBYFLOAT",
     "key increment:double",
-    group="string",
     since="2.6.0",
     flags="write denyoom fast",
     keys="1 RW access update",

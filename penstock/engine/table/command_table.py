@@ -1,7 +1,7 @@
 """The command table: each command declared once, by a decorator above an untouched function.
 
-    @command("XACK", "key group ID [ID ...]", group="stream", since="5.0.0", flags="write fast",
-             keys="1 RW update", summary="...", complexity="...")
+    @command("XACK", "key group ID [ID ...]", since="5.0.0", flags="write fast", keys="1 RW update",
+             summary="...", complexity="...")
     def xack(ctx: Context, args: list[bytes]) -> bytes: ...
 
 Everything else that is known of a command (arity, ACL categories, COMMAND, COMMAND DOCS, COMMAND GETKEYS, the
@@ -29,6 +29,10 @@ ReplayHandler: TypeAlias = Callable[[Context, list[list[bytes]], int], int]
 """Carries out lines of the log from a place on, quicker than the handler and to the same state; how many, or 0, with
 nothing done."""
 
+GROUPS: Final = {  # of the commands in a folder of commands/, where the group has another name than the folder
+    "acl": "server", "arrays": "array", "hashes": "hash", "keys": "generic", "lists": "list", "policies": "stream",
+    "replication": "server", "sets": "set", "sorted_sets": "sorted-set", "streams": "stream", "strings": "string",
+}  # fmt: skip
 REPLY_BYTES: Final = 1 << 18  # of requests that run together: then the caller looks whether the client keeps up
 
 DECLARED: Final[list["Command"]] = []  # filled while the family modules are imported, never after
@@ -73,9 +77,9 @@ def command(
     name: str,
     syntax: str = "",
     *,
-    group: str,
     since: str,
     summary: str,
+    group: str = "",
     complexity: str = "O(1)",
     flags: str = "",
     keys: str = "",
@@ -91,17 +95,25 @@ def command(
     arity: int = 0,
     only_in: str = "",
 ) -> Callable[[Handler], Handler]:
-    """Declare the function below as the command `name` ("XACK", "XGROUP|CREATE"). The words: see `Declaration`."""
+    """Declare the function below as the command `name` ("XACK", "XGROUP|CREATE"). The words: see `Declaration`.
+
+    Without `group` it has the one of its module's folder.
+    """
     declared = Declaration(
         name, syntax, group, since, summary, complexity, flags, keys, find_keys, channels, hide, acl, traits, tips,
         history, doc_flags, deprecated, arity, only_in,
     )  # fmt: skip
 
     def declare(handler: Handler) -> Handler:
-        DECLARED.append(Command(declared, handler))
+        DECLARED.append(Command(declared if group else declared._replace(group=_group_of(handler)), handler))
         return handler
 
     return declare
+
+
+def _group_of(handler: Handler) -> str:
+    folder = handler.__module__.split(".")[2]  # penstock.commands.FOLDER.MODULE
+    return GROUPS.get(folder, folder)
 
 
 def batched(name: str, shape: int) -> Callable[[BatchHandler], BatchHandler]:

@@ -198,7 +198,6 @@ def _rotated(half: int) -> int:
     "idmp-with-pid-iid:(idmp-token:IDMP@~8.6.0, pid iid)] "
     "trim:[strategy:<MAXLEN|MINID@6.2.0> operator:[equal:=|approximately:~] threshold [LIMIT count@6.2.0]] "
     "id-selector:<auto-id:*|id> data:(field value) [field value ...]",
-    group="stream",
     since="5.0.0",
     flags="write denyoom fast",
     keys="1 RW update # UPDATE instead of INSERT because of the optional trimming feature",
@@ -405,7 +404,6 @@ def _exact_threshold(trim: TrimArguments, stream: Stream) -> bytes:
     "key "
     "trim:(strategy:<MAXLEN|MINID@6.2.0> operator:[equal:=|approximately:~] threshold [LIMIT "
     "count@6.2.0] condition:[KEEPREF@~8.2.0|DELREF@~8.2.0|ACKED@~8.2.0])",
-    group="stream",
     since="5.0.0",
     flags="write",
     keys="1 RW delete",

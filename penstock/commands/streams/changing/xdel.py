@@ -28,7 +28,6 @@ REFERENCED: Final = b":2\r\n"  # some group still needs it
 @command(
     "XDEL",
     "key id [id ...]",
-    group="stream",
     since="5.0.0",
     flags="write fast",
     keys="1 RW delete",
@@ -54,7 +53,6 @@ def xdel(ctx: Context, args: list[bytes]) -> bytes:
 @command(
     "XDELEX",
     "key condition:[KEEPREF|DELREF|ACKED] ids:IDS (numids id [id ...])",
-    group="stream",
     since="8.2.0",
     flags="write fast",
     keys="1 RW delete",
@@ -99,7 +97,6 @@ def xdelex(ctx: Context, args: list[bytes]) -> bytes:
 @command(
     "XACKDEL",
     "key group condition:[KEEPREF|DELREF|ACKED] ids:IDS (numids id [id ...])",
-    group="stream",
     since="8.2.0",
     flags="write fast",
     keys="1 RW update delete",

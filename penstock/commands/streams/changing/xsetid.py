@@ -33,7 +33,6 @@ def existing(ctx: Context, key: bytes) -> Stream:
 @command(
     "XSETID",
     "key last-id [ENTRIESADDED entries-added:integer@7.0.0] [MAXDELETEDID max-deleted-id@7.0.0]",
-    group="stream",
     since="5.0.0",
     flags="write denyoom fast",
     keys="1 RW update",
@@ -95,7 +94,6 @@ def _log_set_id(ctx: Context, args: list[bytes], max_deleted_id: StreamId) -> No
     "XCFGSET",
     "key idmp-duration-block:[idmp-duration-token:IDMP-DURATION, duration:integer] "
     "idmp-maxsize-block:[idmp-maxsize-token:IDMP-MAXSIZE, maxsize:integer]",
-    group="stream",
     since="8.6.0",
     flags="write fast",
     keys="1 RW update",
@@ -138,7 +136,6 @@ def xcfgset(ctx: Context, args: list[bytes]) -> bytes:
 @command(
     "XIDMPRECORD",
     "key pid iid stream-id",
-    group="stream",
     since="8.6.2",
     flags="write denyoom fast",
     keys="1 RW update",

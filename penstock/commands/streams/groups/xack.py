@@ -28,7 +28,6 @@ MODES: Final = (b"SILENT", b"FAIL", b"FATAL")
 @command(
     "XACK",
     "key group id [id ...]",
-    group="stream",
     since="5.0.0",
     flags="write fast",
     keys="1 RW update",
@@ -68,7 +67,6 @@ class NackArguments:
 @command(
     "XNACK",
     "key group mode:<SILENT|FAIL|FATAL> ids:IDS (numids id [id ...]) [RETRYCOUNT count] [FORCE]",
-    group="stream",
     since="8.8.0",
     flags="write fast",
     keys="1 RW update",

@@ -129,7 +129,6 @@ def _is_id(word: bytes) -> bool:
     "XCLAIM",
     "key group consumer min-idle-time id [id ...] [IDLE ms:integer] [TIME unix-time-milliseconds] "
     "[RETRYCOUNT count] [FORCE] [JUSTID] [LASTID lastid]",
-    group="stream",
     since="5.0.0",
     flags="write fast",
     keys="1 RW update",
@@ -275,7 +274,6 @@ def _shown(ctx: Context, claimed: list[PendingRun], just_ids: bool) -> bytes:
 @command(
     "XAUTOCLAIM",
     "key group consumer min-idle-time start [COUNT count] [JUSTID]",
-    group="stream",
     since="6.2.0",
     flags="write fast",
     keys="1 RW delete",

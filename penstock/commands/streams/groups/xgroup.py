@@ -72,7 +72,6 @@ container("XGROUP", group="stream", since="5.0.0", summary="Commands for consume
 @command(
     "XGROUP|CREATE",
     "key group id-selector:<id|new-id:$> [MKSTREAM] [entriesread:ENTRIESREAD entries-read:integer@~7.0.0]",
-    group="stream",
     since="5.0.0",
     flags="write denyoom",
     keys="2 RW insert",
@@ -109,7 +108,6 @@ def xgroup_create(ctx: Context, args: list[bytes]) -> bytes:
 @command(
     "XGROUP|SETID",
     "key group id-selector:<id|new-id:$> [entriesread:ENTRIESREAD entries-read:integer@~7.0.0]",
-    group="stream",
     since="5.0.0",
     flags="write",
     keys="2 RW update",
@@ -134,7 +132,6 @@ def xgroup_setid(ctx: Context, args: list[bytes]) -> bytes:
 @command(
     "XGROUP|DESTROY",
     "key group",
-    group="stream",
     since="5.0.0",
     flags="write",
     keys="2 RW delete",
@@ -156,7 +153,6 @@ def xgroup_destroy(ctx: Context, args: list[bytes]) -> bytes:
 @command(
     "XGROUP|CREATECONSUMER",
     "key group consumer",
-    group="stream",
     since="6.2.0",
     flags="write denyoom",
     keys="2 RW insert",
@@ -173,7 +169,6 @@ def xgroup_createconsumer(ctx: Context, args: list[bytes]) -> bytes:
 @command(
     "XGROUP|DELCONSUMER",
     "key group consumer",
-    group="stream",
     since="5.0.0",
     flags="write",
     keys="2 RW delete",
@@ -203,7 +198,6 @@ def delete_consumer(ctx: Context, stream: Stream, group: Group, consumer: Consum
 
 @command(
     "XGROUP|HELP",
-    group="stream",
     since="5.0.0",
     flags="loading stale",
     summary="Lists the subcommands.",

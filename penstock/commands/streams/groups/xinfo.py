@@ -39,7 +39,6 @@ container("XINFO", group="stream", since="5.0.0", summary="Commands that describ
 @command(
     "XINFO|STREAM",
     "key full-block:[FULL@~6.0.0 [COUNT count@~6.0.0]]",
-    group="stream",
     since="5.0.0",
     flags="readonly",
     keys="2 RO access",
@@ -156,7 +155,6 @@ def _full_consumer(ctx: Context, group: Group, consumer: Consumer, max_count: in
 @command(
     "XINFO|GROUPS",
     "key",
-    group="stream",
     since="5.0.0",
     flags="readonly",
     keys="2 RO access",
@@ -186,7 +184,6 @@ def xinfo_groups(ctx: Context, args: list[bytes]) -> bytes:
 @command(
     "XINFO|CONSUMERS",
     "key group",
-    group="stream",
     since="5.0.0",
     flags="readonly",
     keys="2 RO access",
@@ -220,7 +217,6 @@ def _inactive_ms(ctx: Context, consumer: Consumer) -> int:
 
 @command(
     "XINFO|HELP",
-    group="stream",
     since="5.0.0",
     flags="loading stale",
     summary="Lists the subcommands.",

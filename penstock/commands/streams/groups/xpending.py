@@ -25,7 +25,6 @@ BEFORE_ALL: Final = -2  # a time before all delivery times
 @command(
     "XPENDING",
     "key group filters:[[IDLE min-idle-time:integer@6.2.0] start end count [consumer]]",
-    group="stream",
     since="5.0.0",
     flags="readonly",
     keys="1 RO access",

@@ -26,7 +26,6 @@ COUNT_AT: Final = 3  # where the option COUNT stands
 @command(
     "PENSTOCK.PEEK",
     "key group [COUNT count]",
-    group="stream",
     since=PENSTOCK_VERSION,
     flags="readonly",
     keys="1 RO access",

@@ -30,7 +30,6 @@ def entries_of(runs: list[SegmentRun]) -> bytes:
 @command(
     "XLEN",
     "key",
-    group="stream",
     since="5.0.0",
     flags="readonly fast",
     keys="1 RO",
@@ -44,7 +43,6 @@ def xlen(ctx: Context, args: list[bytes]) -> bytes:
 @command(
     "XRANGE",
     "key start end [COUNT count]",
-    group="stream",
     since="5.0.0",
     flags="readonly",
     keys="1 RO access",
@@ -62,7 +60,6 @@ def xrange(ctx: Context, args: list[bytes]) -> bytes:
 @command(
     "XREVRANGE",
     "key end start [COUNT count]",
-    group="stream",
     since="5.0.0",
     flags="readonly",
     keys="1 RO access",

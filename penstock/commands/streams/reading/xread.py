@@ -98,7 +98,6 @@ def streams_reply(served: list[tuple[bytes, bytes]], resp3: bool) -> bytes:
     "XREAD",
     "[COUNT count] [MAXCOUNT maxcount:integer@8.10.0] [MAXSIZE maxsize:integer@8.10.0] "
     "[BLOCK milliseconds] streams:STREAMS (key [key ...] id [id ...])",
-    group="stream",
     since="5.0.0",
     flags="readonly blocking movablekeys",
     keys=f"STREAMS@{read_arguments.STREAMS_AT}..half {read_arguments.KEY_FLAGS}",

@@ -41,7 +41,6 @@ _MEANINGLESS: Final = (
     "group-block:GROUP (group consumer) [COUNT count] [MAXCOUNT maxcount:integer@8.10.0] "
     "[MAXSIZE maxsize:integer@8.10.0] [BLOCK milliseconds] [CLAIM min-idle-time:integer@~8.4.0] [NOACK] "
     "streams:STREAMS (key [key ...] id [id ...])",
-    group="stream",
     since="5.0.0",
     flags="write blocking movablekeys",
     keys=f"STREAMS@{read_arguments.GROUP_STREAMS_AT}..half {read_arguments.KEY_FLAGS}",
