@@ -1,8 +1,36 @@
-"""The replies to `XGROUP HELP` and the like: for each subcommand a line of syntax and an explanation."""
+"""`XGROUP HELP` and the like: for each subcommand a line of syntax and an explanation."""
 
 from collections.abc import Sequence
 
+from penstock.engine.context import Context
+from penstock.engine.table.command_table import command
 from penstock.protocol import reply
+
+
+def declare_help(
+    container: str,
+    *,
+    group: str,
+    since: str,
+    lines: Sequence[tuple[str, str]],
+    summary: str = "Lists the subcommands.",
+    acl: str = "",
+    only_in: str = "",
+) -> None:
+    """Declare the subcommand HELP of a container. lines: as `help_reply` takes them; the others: see `Declaration`."""
+
+    def answer(ctx: Context, args: list[bytes]) -> bytes:
+        return help_reply(container, lines)
+
+    command(
+        f"{container}|HELP",
+        since=since,
+        summary=summary,
+        group=group,
+        flags="loading stale",
+        acl=acl,
+        only_in=only_in,
+    )(answer)
 
 
 def help_reply(container: str, lines: Sequence[tuple[str, str]]) -> bytes:

@@ -5,7 +5,7 @@ Tests: transcripts client; cases commands/test_clients.
 
 from typing import Final
 
-from penstock.commands.common.help import help_reply
+from penstock.commands.common.help import declare_help
 from penstock.commands.connection.client_names import attribute_of_client, name_of_client
 from penstock.engine import refusals
 from penstock.engine.context import Context
@@ -150,52 +150,47 @@ def _switch(word: bytes) -> bool:
 # -- HELP -------------------------------------------------------------------------------------------------------------
 
 
-@command(
-    "CLIENT|HELP",
+declare_help(
+    "CLIENT",
+    group="connection",
     since="5.0.0",
-    flags="loading stale",
-    summary="Lists the subcommands.",
+    lines=[
+        ("CACHING (YES|NO)", "Choose whether the next request's keys are tracked."),
+        ("GETREDIR", "Return the connection that gets the messages about changed keys."),
+        ("GETNAME", "Return this connection's name."),
+        ("ID", "Return this connection's ID."),
+        ("INFO", "Describe this connection, as LIST does."),
+        ("KILL <ip:port>", "Close the connection from <ip:port>."),
+        (
+            "KILL <option> <value> [<option> <value> [...]]",
+            "Close the connections that meet all conditions:\n"
+            "* ADDR <ip:port>: the client's address.\n"
+            "* LADDR <ip:port>: the server's address.\n"
+            "* TYPE (NORMAL|MASTER|REPLICA|PUBSUB): the type of the client.\n"
+            "* USER <username>: the user.\n"
+            "* SKIPME (YES|NO): whether to keep this connection (default: yes).\n"
+            "* ID <client-id>: the ID.\n"
+            "* MAXAGE <seconds>: the connection is at least this old.",
+        ),
+        (
+            "LIST [TYPE (NORMAL|MASTER|REPLICA|PUBSUB) | ID <client-id> [<client-id> ...]]",
+            "Describe all connections, those of a type, or those with these IDs.",
+        ),
+        ("UNPAUSE", "End a pause."),
+        ("PAUSE <milliseconds> [WRITE|ALL]", "Delay the requests of all clients, or only writes."),
+        ("REPLY (ON|OFF|SKIP)", "Switch the replies to this connection on or off."),
+        ("SETNAME <name>", "Set this connection's name."),
+        ("SETINFO (LIB-NAME|LIB-VER) <text>", "Set the name or version of this client's library."),
+        (
+            "UNBLOCK <client-id> [TIMEOUT|ERROR]",
+            "End the wait of a blocked client, as at a timeout or with an error.",
+        ),
+        (
+            "TRACKING (ON|OFF) [REDIRECT <client-id>] [BCAST] [PREFIX <prefix> [...]] [OPTIN] [OPTOUT] [NOLOOP]",
+            "Switch messages about changed keys on or off.",
+        ),
+        ("TRACKINGINFO", "Return the state of tracking."),
+        ("NO-EVICT (ON|OFF)", "Keep this connection when memory is short."),
+        ("NO-TOUCH (ON|OFF)", "Make requests not count as a use of keys."),
+    ],
 )
-def client_help(ctx: Context, args: list[bytes]) -> bytes:
-    return help_reply(
-        "CLIENT",
-        [
-            ("CACHING (YES|NO)", "Choose whether the next request's keys are tracked."),
-            ("GETREDIR", "Return the connection that gets the messages about changed keys."),
-            ("GETNAME", "Return this connection's name."),
-            ("ID", "Return this connection's ID."),
-            ("INFO", "Describe this connection, as LIST does."),
-            ("KILL <ip:port>", "Close the connection from <ip:port>."),
-            (
-                "KILL <option> <value> [<option> <value> [...]]",
-                "Close the connections that meet all conditions:\n"
-                "* ADDR <ip:port>: the client's address.\n"
-                "* LADDR <ip:port>: the server's address.\n"
-                "* TYPE (NORMAL|MASTER|REPLICA|PUBSUB): the type of the client.\n"
-                "* USER <username>: the user.\n"
-                "* SKIPME (YES|NO): whether to keep this connection (default: yes).\n"
-                "* ID <client-id>: the ID.\n"
-                "* MAXAGE <seconds>: the connection is at least this old.",
-            ),
-            (
-                "LIST [TYPE (NORMAL|MASTER|REPLICA|PUBSUB) | ID <client-id> [<client-id> ...]]",
-                "Describe all connections, those of a type, or those with these IDs.",
-            ),
-            ("UNPAUSE", "End a pause."),
-            ("PAUSE <milliseconds> [WRITE|ALL]", "Delay the requests of all clients, or only writes."),
-            ("REPLY (ON|OFF|SKIP)", "Switch the replies to this connection on or off."),
-            ("SETNAME <name>", "Set this connection's name."),
-            ("SETINFO (LIB-NAME|LIB-VER) <text>", "Set the name or version of this client's library."),
-            (
-                "UNBLOCK <client-id> [TIMEOUT|ERROR]",
-                "End the wait of a blocked client, as at a timeout or with an error.",
-            ),
-            (
-                "TRACKING (ON|OFF) [REDIRECT <client-id>] [BCAST] [PREFIX <prefix> [...]] [OPTIN] [OPTOUT] [NOLOOP]",
-                "Switch messages about changed keys on or off.",
-            ),
-            ("TRACKINGINFO", "Return the state of tracking."),
-            ("NO-EVICT (ON|OFF)", "Keep this connection when memory is short."),
-            ("NO-TOUCH (ON|OFF)", "Make requests not count as a use of keys."),
-        ],
-    )

@@ -5,7 +5,7 @@ Tests: transcripts encodings, object; cases commands/test_encodings; law against
 
 from typing import Final
 
-from penstock.commands.common.help import help_reply
+from penstock.commands.common.help import declare_help
 from penstock.engine import arguments, encodings
 from penstock.engine.context import Context
 from penstock.engine.memory import recency
@@ -128,11 +128,4 @@ def refcount(ctx: Context, args: list[bytes]) -> bytes:
     return reply.null(ctx.resp3) if _look(ctx, args[2]) is None else reply.ONE
 
 
-@command(
-    "OBJECT|HELP",
-    since="6.2.0",
-    flags="loading stale",
-    summary="Lists the subcommands.",
-)
-def help_(ctx: Context, args: list[bytes]) -> bytes:
-    return help_reply("OBJECT", HELP)
+declare_help("OBJECT", group="generic", since="6.2.0", lines=HELP)

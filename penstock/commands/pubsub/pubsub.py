@@ -8,7 +8,7 @@ Tests: transcripts pubsub; cases commands/test_pubsub; law against_redis/test_di
 from collections.abc import Iterable
 from typing import Final
 
-from penstock.commands.common.help import help_reply
+from penstock.commands.common.help import declare_help
 from penstock.engine import refusals
 from penstock.engine.cluster.node import TO_ALL, TO_SHARD
 from penstock.engine.context import Context
@@ -313,6 +313,4 @@ def pubsub_numpat(ctx: Context, args: list[bytes]) -> bytes:
     return reply.integer(len(ctx.subscriptions.patterns))
 
 
-@command("PUBSUB|HELP", group="pubsub", since="6.2.0", flags="loading stale", summary="Lists the subcommands.")
-def pubsub_help(ctx: Context, args: list[bytes]) -> bytes:
-    return help_reply("PUBSUB", HELP)
+declare_help("PUBSUB", group="pubsub", since="6.2.0", lines=HELP)

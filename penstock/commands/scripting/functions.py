@@ -3,7 +3,7 @@
 Tests: transcripts functions, script_corners; cases commands/test_scripts; law commands/test_functions_in_place.
 """
 
-from penstock.commands.common.help import help_reply
+from penstock.commands.common.help import declare_help
 from penstock.commands.scripting.scripting import ANY_KEYS, READ_KEYS, keys_and_args
 from penstock.engine import refusals
 from penstock.engine.context import Context
@@ -274,23 +274,19 @@ def function_kill(ctx: Context, args: list[bytes]) -> bytes:
     return ctx.scripts.kill(True)
 
 
-@command(
-    "FUNCTION|HELP",
+declare_help(
+    "FUNCTION",
+    group="scripting",
     since="7.0.0",
-    flags="loading stale",
     summary="Explains the subcommands.",
+    lines=[
+        ("LOAD [REPLACE] <FUNCTION CODE>", "Make a library of its code."),
+        ("DELETE <LIBRARY NAME>", "Remove a library."),
+        ("LIST [LIBRARYNAME PATTERN] [WITHCODE]", "List libraries and their functions."),
+        ("STATS", "Say which function runs, and how many there are."),
+        ("KILL", "Stop the function that runs, if it has written nothing."),
+        ("FLUSH [ASYNC|SYNC]", "Remove all libraries."),
+        ("DUMP", "Answer all libraries in one text."),
+        ("RESTORE <PAYLOAD> [FLUSH|APPEND|REPLACE]", "Bring the libraries of such a text back."),
+    ],
 )
-def function_help(ctx: Context, args: list[bytes]) -> bytes:
-    return help_reply(
-        "FUNCTION",
-        [
-            ("LOAD [REPLACE] <FUNCTION CODE>", "Make a library of its code."),
-            ("DELETE <LIBRARY NAME>", "Remove a library."),
-            ("LIST [LIBRARYNAME PATTERN] [WITHCODE]", "List libraries and their functions."),
-            ("STATS", "Say which function runs, and how many there are."),
-            ("KILL", "Stop the function that runs, if it has written nothing."),
-            ("FLUSH [ASYNC|SYNC]", "Remove all libraries."),
-            ("DUMP", "Answer all libraries in one text."),
-            ("RESTORE <PAYLOAD> [FLUSH|APPEND|REPLACE]", "Bring the libraries of such a text back."),
-        ],
-    )

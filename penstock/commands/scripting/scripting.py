@@ -5,7 +5,7 @@ Tests: transcripts scripts, script_corners; cases commands/test_scripts; law aga
 
 from typing import Final
 
-from penstock.commands.common.help import help_reply
+from penstock.commands.common.help import declare_help
 from penstock.engine import arguments
 from penstock.engine.context import Context
 from penstock.engine.table.command_table import command, container
@@ -208,20 +208,16 @@ def script_debug(ctx: Context, args: list[bytes]) -> bytes:
     raise ReplyError(b"ERR Use SCRIPT DEBUG YES/SYNC/NO")
 
 
-@command(
-    "SCRIPT|HELP",
+declare_help(
+    "SCRIPT",
+    group="scripting",
     since="5.0.0",
-    flags="loading stale",
     summary="Explains the subcommands.",
+    lines=[
+        ("DEBUG (YES|SYNC|NO)", "Turn the debugger off. There is none."),
+        ("EXISTS <sha1> [<sha1> ...]", "Say which scripts are kept."),
+        ("FLUSH [ASYNC|SYNC]", "Forget all scripts."),
+        ("KILL", "Stop the script that runs, if it has written nothing."),
+        ("LOAD <script>", "Keep <script> without running it."),
+    ],
 )
-def script_help(ctx: Context, args: list[bytes]) -> bytes:
-    return help_reply(
-        "SCRIPT",
-        [
-            ("DEBUG (YES|SYNC|NO)", "Turn the debugger off. There is none."),
-            ("EXISTS <sha1> [<sha1> ...]", "Say which scripts are kept."),
-            ("FLUSH [ASYNC|SYNC]", "Forget all scripts."),
-            ("KILL", "Stop the script that runs, if it has written nothing."),
-            ("LOAD <script>", "Keep <script> without running it."),
-        ],
-    )

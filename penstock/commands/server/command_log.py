@@ -5,7 +5,7 @@ Tests: cases commands/test_valkey_dialect.
 
 from typing import Final
 
-from penstock.commands.common.help import help_reply
+from penstock.commands.common.help import declare_help
 from penstock.commands.server.slowlog import newest, read_count
 from penstock.engine.context import Context
 from penstock.engine.table.command_table import command, container
@@ -61,26 +61,21 @@ def commandlog_reset(ctx: Context, args: list[bytes]) -> bytes:
     return reply.OK
 
 
-@command(
-    "COMMANDLOG|HELP",
+declare_help(
+    "COMMANDLOG",
+    group="server",
     since="8.1.0",
     only_in="valkey",
-    flags="loading stale",
-    summary="Lists the subcommands.",
+    lines=[
+        (
+            "GET <count> <type>",
+            "List <count> requests of a log (-1: all), newest first. Each has its id, the unix time, its duration\n"
+            "in microseconds or its size in bytes, its arguments, the client's address and name.",
+        ),
+        ("LEN <type>", "Return the number of requests in a log."),
+        ("RESET <type>", "Empty a log."),
+    ],
 )
-def commandlog_help(ctx: Context, args: list[bytes]) -> bytes:
-    return help_reply(
-        "COMMANDLOG",
-        [
-            (
-                "GET <count> <type>",
-                "List <count> requests of a log (-1: all), newest first. Each has its id, the unix time, its duration\n"
-                "in microseconds or its size in bytes, its arguments, the client's address and name.",
-            ),
-            ("LEN <type>", "Return the number of requests in a log."),
-            ("RESET <type>", "Empty a log."),
-        ],
-    )
 
 
 def _log(ctx: Context, word: bytes) -> RequestLog:

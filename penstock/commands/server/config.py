@@ -5,7 +5,7 @@ Tests: transcripts config; cases commands/test_config; law test_settings.
 
 from typing import Final
 
-from penstock.commands.common.help import help_reply
+from penstock.commands.common.help import declare_help
 from penstock.config import config_file, directives
 from penstock.engine import protected_commands, refusals
 from penstock.engine.context import Context
@@ -119,14 +119,7 @@ def config_rewrite(ctx: Context, args: list[bytes]) -> bytes:
     return reply.OK
 
 
-@command(
-    "CONFIG|HELP",
-    since="5.0.0",
-    flags="loading stale",
-    summary="Lists the subcommands.",
-)
-def config_help(ctx: Context, args: list[bytes]) -> bytes:
-    return help_reply("CONFIG", HELP)
+declare_help("CONFIG", group="server", since="5.0.0", lines=HELP)
 
 
 def _decoded(word: bytes) -> str:

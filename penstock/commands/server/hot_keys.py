@@ -5,7 +5,7 @@ Tests: transcripts hotkeys, cluster_hotkeys; cases commands/test_hot_keys.
 
 from typing import Final
 
-from penstock.commands.common.help import help_reply
+from penstock.commands.common.help import declare_help
 from penstock.engine import arguments, refusals
 from penstock.engine.cluster import hash_slots
 from penstock.engine.cluster.hash_slots import SLOTS
@@ -201,22 +201,18 @@ def _ranked(counts: list[tuple[bytes, int]]) -> bytes:
     return reply.array([shown for key, count in counts for shown in (reply.bulk(key), reply.integer(count))])
 
 
-@command(
-    "HOTKEYS|HELP",
+declare_help(
+    "HOTKEYS",
+    group="server",
     since="8.6.1",
-    flags="loading stale",
-    summary="Lists the subcommands.",
+    lines=[
+        ("GET", "Return the keys that took the most."),
+        ("RESET", "Forget what was collected."),
+        (
+            "START METRICS <count> [CPU] [NET] [COUNT <k>] [DURATION <seconds>] [SAMPLE <ratio>]"
+            " [SLOTS <count> <slot> ...]",
+            "Collect what keys take: time (CPU), bytes of requests and replies (NET).",
+        ),
+        ("STOP", "Stop to collect."),
+    ],
 )
-def hotkeys_help(ctx: Context, args: list[bytes]) -> bytes:
-    start = (
-        "START METRICS <count> [CPU] [NET] [COUNT <k>] [DURATION <seconds>] [SAMPLE <ratio>] [SLOTS <count> <slot> ...]"
-    )
-    return help_reply(
-        "HOTKEYS",
-        [
-            ("GET", "Return the keys that took the most."),
-            ("RESET", "Forget what was collected."),
-            (start, "Collect what keys take: time (CPU), bytes of requests and replies (NET)."),
-            ("STOP", "Stop to collect."),
-        ],
-    )

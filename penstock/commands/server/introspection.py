@@ -5,7 +5,7 @@ Tests: transcripts command_keys, info; cases commands/test_introspection; law co
 
 from collections.abc import Callable, Iterable, Iterator
 
-from penstock.commands.common.help import help_reply
+from penstock.commands.common.help import declare_help
 from penstock.commands.server import descriptions
 from penstock.engine import refusals
 from penstock.engine.context import Context
@@ -153,26 +153,21 @@ def command_getkeysandflags(ctx: Context, args: list[bytes]) -> bytes:
     return reply.array([reply.array([reply.bulk(key), descriptions.names(flags, ctx.resp3)]) for key, flags in found])
 
 
-@command(
-    "COMMAND|HELP",
+declare_help(
+    "COMMAND",
+    group="server",
     since="5.0.0",
-    flags="loading stale",
     acl="connection",
-    summary="Lists the subcommands.",
+    lines=[
+        ("(no subcommand)", "Describe all commands: arity, flags, keys, categories."),
+        ("COUNT", "Return the number of commands."),
+        ("LIST [FILTERBY MODULE|ACLCAT|PATTERN <filter>]", "List the names of commands and subcommands."),
+        ("INFO [<command-name> ...]", "Describe the given commands, or all."),
+        ("DOCS [<command-name> ...]", "Return the documentation of the given commands, or of all."),
+        ("GETKEYS <full-command>", "Return the keys in a request."),
+        ("GETKEYSANDFLAGS <full-command>", "Return the keys in a request, and how each is used."),
+    ],
 )
-def command_help(ctx: Context, args: list[bytes]) -> bytes:
-    return help_reply(
-        "COMMAND",
-        [
-            ("(no subcommand)", "Describe all commands: arity, flags, keys, categories."),
-            ("COUNT", "Return the number of commands."),
-            ("LIST [FILTERBY MODULE|ACLCAT|PATTERN <filter>]", "List the names of commands and subcommands."),
-            ("INFO [<command-name> ...]", "Describe the given commands, or all."),
-            ("DOCS [<command-name> ...]", "Return the documentation of the given commands, or of all."),
-            ("GETKEYS <full-command>", "Return the keys in a request."),
-            ("GETKEYSANDFLAGS <full-command>", "Return the keys in a request, and how each is used."),
-        ],
-    )
 
 
 def _every(rows: Iterable[Row]) -> Iterator[Row]:

@@ -5,7 +5,7 @@ Tests: transcripts info; cases commands/test_slowlog.
 
 from typing import Final
 
-from penstock.commands.common.help import help_reply
+from penstock.commands.common.help import declare_help
 from penstock.engine import refusals
 from penstock.engine.context import Context
 from penstock.engine.table.command_table import command, container
@@ -149,21 +149,16 @@ def latency_doctor(ctx: Context, args: list[bytes]) -> bytes:
     return reply.verbatim("".join([line + "\n" for line in lines]).encode(), ctx.resp3)
 
 
-@command(
-    "LATENCY|HELP",
+declare_help(
+    "LATENCY",
+    group="server",
     since="2.8.13",
-    flags="loading stale",
-    summary="Lists the subcommands.",
+    lines=[
+        ("DOCTOR", "Summarize the recorded delays."),
+        ("GRAPH <event>", "Draw a graph of the delays of a kind (command, fast-command)."),
+        ("HISTORY <event>", "List the delays of a kind: time, milliseconds."),
+        ("LATEST", "List the latest delay of each kind: time, milliseconds, and the worst."),
+        ("RESET [<event> ...]", "Remove the recorded delays, of all kinds or of some."),
+        ("HISTOGRAM [<command> ...]", "Return histograms of the times that commands took."),
+    ],
 )
-def latency_help(ctx: Context, args: list[bytes]) -> bytes:
-    return help_reply(
-        "LATENCY",
-        [
-            ("DOCTOR", "Summarize the recorded delays."),
-            ("GRAPH <event>", "Draw a graph of the delays of a kind (command, fast-command)."),
-            ("HISTORY <event>", "List the delays of a kind: time, milliseconds."),
-            ("LATEST", "List the latest delay of each kind: time, milliseconds, and the worst."),
-            ("RESET [<event> ...]", "Remove the recorded delays, of all kinds or of some."),
-            ("HISTOGRAM [<command> ...]", "Return histograms of the times that commands took."),
-        ],
-    )

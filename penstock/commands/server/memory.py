@@ -7,7 +7,7 @@ against_redis/test_memory_beside_redis.
 import sys
 from typing import Final
 
-from penstock.commands.common.help import help_reply
+from penstock.commands.common.help import declare_help
 from penstock.engine import arguments, refusals
 from penstock.engine.context import Context
 from penstock.engine.memory import process_memory, redis_sizes
@@ -164,20 +164,15 @@ def memory_malloc_stats(ctx: Context, args: list[bytes]) -> bytes:
     return reply.verbatim(text, ctx.resp3)
 
 
-@command(
-    "MEMORY|HELP",
+declare_help(
+    "MEMORY",
+    group="server",
     since="4.0.0",
-    flags="loading stale",
-    summary="Lists the subcommands.",
+    lines=[
+        ("DOCTOR", "Report problems with the memory usage."),
+        ("MALLOC-STATS", "Return statistics of the allocator."),
+        ("PURGE", "Return unused memory to the system."),
+        ("STATS", "Return the memory usage in detail."),
+        ("USAGE <key> [SAMPLES <count>]", "Estimate the bytes used by <key> and its value."),
+    ],
 )
-def memory_help(ctx: Context, args: list[bytes]) -> bytes:
-    return help_reply(
-        "MEMORY",
-        [
-            ("DOCTOR", "Report problems with the memory usage."),
-            ("MALLOC-STATS", "Return statistics of the allocator."),
-            ("PURGE", "Return unused memory to the system."),
-            ("STATS", "Return the memory usage in detail."),
-            ("USAGE <key> [SAMPLES <count>]", "Estimate the bytes used by <key> and its value."),
-        ],
-    )

@@ -5,7 +5,7 @@ Tests: cases commands/test_cluster.
 
 from typing import Final
 
-from penstock.commands.common.help import help_reply
+from penstock.commands.common.help import declare_help
 from penstock.engine import protected_commands
 from penstock.engine.context import Context
 from penstock.engine.table.command_table import command, container
@@ -62,14 +62,14 @@ def module_change(ctx: Context, args: list[bytes]) -> bytes:
     raise ReplyError(NOT_LOADED if ctx.row.name == "MODULE|UNLOAD" else CANNOT_LOAD)
 
 
-@command("MODULE|HELP", group="server", since="5.0.0", flags="loading stale", summary="Lists the subcommands.")
-def module_help(ctx: Context, args: list[bytes]) -> bytes:
-    return help_reply(
-        "MODULE",
-        [
-            ("LIST", "List the modules. There are none."),
-            ("LOAD <path> [<arg> ...]", "Refused: modules cannot be loaded."),
-            ("LOADEX <path> [[CONFIG NAME VALUE] [CONFIG NAME VALUE]] [ARGS ...]", "Refused, too."),
-            ("UNLOAD <name>", "Refused, too."),
-        ],
-    )
+declare_help(
+    "MODULE",
+    group="server",
+    since="5.0.0",
+    lines=[
+        ("LIST", "List the modules. There are none."),
+        ("LOAD <path> [<arg> ...]", "Refused: modules cannot be loaded."),
+        ("LOADEX <path> [[CONFIG NAME VALUE] [CONFIG NAME VALUE]] [ARGS ...]", "Refused, too."),
+        ("UNLOAD <name>", "Refused, too."),
+    ],
+)

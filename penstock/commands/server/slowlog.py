@@ -5,7 +5,7 @@ Tests: transcripts slowlog; cases commands/test_slowlog.
 
 from typing import Final
 
-from penstock.commands.common.help import help_reply
+from penstock.commands.common.help import declare_help
 from penstock.engine import arguments, refusals
 from penstock.engine.context import Context
 from penstock.engine.table.command_table import command, container
@@ -76,23 +76,18 @@ def slowlog_reset(ctx: Context, args: list[bytes]) -> bytes:
     return reply.OK
 
 
-@command(
-    "SLOWLOG|HELP",
+declare_help(
+    "SLOWLOG",
+    group="server",
     since="6.2.0",
-    flags="loading stale",
-    summary="Lists the subcommands.",
+    lines=[
+        (
+            "GET [<count>]",
+            "List <count> slow requests (default: 10, -1: all), newest first. Each has its id, the\n"
+            "unix time, its duration in microseconds, its arguments, the client's address and name,\n"
+            "and how many arguments it had before they were shortened (from 8.10 on).",
+        ),
+        ("LEN", "Return the number of slow requests in the log."),
+        ("RESET", "Empty the log."),
+    ],
 )
-def slowlog_help(ctx: Context, args: list[bytes]) -> bytes:
-    return help_reply(
-        "SLOWLOG",
-        [
-            (
-                "GET [<count>]",
-                "List <count> slow requests (default: 10, -1: all), newest first. Each has its id, the\n"
-                "unix time, its duration in microseconds, its arguments, the client's address and name,\n"
-                "and how many arguments it had before they were shortened (from 8.10 on).",
-            ),
-            ("LEN", "Return the number of slow requests in the log."),
-            ("RESET", "Empty the log."),
-        ],
-    )

@@ -5,7 +5,7 @@ Tests: transcripts groups, consumers; law test_laws; model storage/test_against_
 
 from typing import Final
 
-from penstock.commands.common.help import help_reply
+from penstock.commands.common.help import declare_help
 from penstock.commands.streams import stream_arguments
 from penstock.engine import arguments, refusals
 from penstock.engine.consumers import new_consumer
@@ -196,23 +196,18 @@ def delete_consumer(ctx: Context, stream: Stream, group: Group, consumer: Consum
     settling.swept(ctx, key, stream)
 
 
-@command(
-    "XGROUP|HELP",
+declare_help(
+    "XGROUP",
+    group="stream",
     since="5.0.0",
-    flags="loading stale",
-    summary="Lists the subcommands.",
+    lines=[
+        (
+            "CREATE <key> <group> <id|$> [MKSTREAM] [ENTRIESREAD <count>]",
+            "Create a group whose last-delivered id is <id>.",
+        ),
+        ("CREATECONSUMER <key> <group> <consumer>", "Create a consumer in a group."),
+        ("DELCONSUMER <key> <group> <consumer>", "Delete a consumer and the pending entries it owns."),
+        ("DESTROY <key> <group>", "Delete a group with its consumers and pending entries."),
+        ("SETID <key> <group> <id|$> [ENTRIESREAD <count>]", "Set the last-delivered id of a group."),
+    ],
 )
-def xgroup_help(ctx: Context, args: list[bytes]) -> bytes:
-    return help_reply(
-        "XGROUP",
-        [
-            (
-                "CREATE <key> <group> <id|$> [MKSTREAM] [ENTRIESREAD <count>]",
-                "Create a group whose last-delivered id is <id>.",
-            ),
-            ("CREATECONSUMER <key> <group> <consumer>", "Create a consumer in a group."),
-            ("DELCONSUMER <key> <group> <consumer>", "Delete a consumer and the pending entries it owns."),
-            ("DESTROY <key> <group>", "Delete a group with its consumers and pending entries."),
-            ("SETID <key> <group> <id|$> [ENTRIESREAD <count>]", "Set the last-delivered id of a group."),
-        ],
-    )

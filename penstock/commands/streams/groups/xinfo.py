@@ -5,7 +5,7 @@ Tests: transcripts xinfo; cases commands/test_pending_rows; law against_redis/te
 
 from typing import Final
 
-from penstock.commands.common.help import help_reply
+from penstock.commands.common.help import declare_help
 from penstock.commands.policies import policy_fields
 from penstock.commands.streams.groups.info_fields import InfoFields
 from penstock.commands.streams.groups.pending_rows import NO_NOW, PendingRows
@@ -215,21 +215,16 @@ def _inactive_ms(ctx: Context, consumer: Consumer) -> int:
     return -1 if consumer.active_ms < 0 else max(ctx.now_ms - consumer.active_ms, 0)
 
 
-@command(
-    "XINFO|HELP",
+declare_help(
+    "XINFO",
+    group="stream",
     since="5.0.0",
-    flags="loading stale",
-    summary="Lists the subcommands.",
+    lines=[
+        ("CONSUMERS <key> <groupname>", "The consumers of a group, with their pending entries and idle times."),
+        ("GROUPS <key>", "The groups of a stream, with their positions and lags."),
+        (
+            "STREAM <key> [FULL [COUNT <count>]]",
+            "The stream's counters, first and last entry; FULL: entries, groups and pending entries too.",
+        ),
+    ],
 )
-def xinfo_help(ctx: Context, args: list[bytes]) -> bytes:
-    return help_reply(
-        "XINFO",
-        [
-            ("CONSUMERS <key> <groupname>", "The consumers of a group, with their pending entries and idle times."),
-            ("GROUPS <key>", "The groups of a stream, with their positions and lags."),
-            (
-                "STREAM <key> [FULL [COUNT <count>]]",
-                "The stream's counters, first and last entry; FULL: entries, groups and pending entries too.",
-            ),
-        ],
-    )
