@@ -37,6 +37,15 @@ class PartWords:
         """A keyspace event: hexpire of expire."""
         return self.prefix.lower() + rest
 
+    def syntax(self) -> str:
+        """How a request names the parts, as it is declared: `fields:FIELDS (numfields field [field ...])`."""
+        parts = self.lower.decode()
+        part = parts[:-1]
+        return f"{parts}:{self.keyword.decode()} (num{parts} {part} [{part} ...])"
+
+    def complexity(self) -> str:
+        return f"O(N) where N is the number of specified {self.lower.decode()}"
+
     def at_three(self, args: list[bytes]) -> list[bytes]:
         """The parts after the keyword, which must be the third word; nothing may follow them: HTTL, HGETDEL."""
         if args[2].upper() != self.keyword:

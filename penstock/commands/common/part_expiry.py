@@ -4,6 +4,7 @@ Absolute times are logged, so that a replay does not depend on the clock. The re
 part that is named.
 """
 
+from collections.abc import Callable
 from typing import Final
 
 from penstock.commands.common.live_parts import expired_among, shows
@@ -11,6 +12,7 @@ from penstock.commands.common.part_arguments import PartWords, counted, moment, 
 from penstock.engine import refusals
 from penstock.engine.context import Context
 from penstock.engine.part_expiry import log_times, notify_changed, removal_of, remove_if_empty
+from penstock.engine.table.command_table import Handler, command
 from penstock.errors import ReplyError
 from penstock.protocol import reply
 from penstock.storage.types.collection import Timed
@@ -22,6 +24,53 @@ SET: Final = reply.ONE
 DELETED: Final = b":2\r\n"  # the time is in the past
 CONDITIONS: Final = (b"NX", b"XX", b"GT", b"LT")
 EXPIRATIONS: Final = (b"EX", b"PX", b"EXAT", b"PXAT")
+SETTING: Final = (  # the rest of the command's name, the time in its syntax, and in its summary
+    (b"EXPIRE", "seconds", "in seconds from now"),
+    (b"PEXPIRE", "milliseconds", "in milliseconds from now"),
+    (b"EXPIREAT", "unix-time-seconds", "as a unix time in seconds"),
+    (b"PEXPIREAT", "unix-time-milliseconds", "as a unix time in milliseconds"),
+)
+READING: Final = (  # the rest of the command's name, its tips, and what its summary says of the time
+    (b"TTL", "nondeterministic_output", "in how many seconds"),
+    (b"PTTL", "nondeterministic_output", "in how many milliseconds"),
+    (b"EXPIRETIME", "", "the unix time in seconds at which"),
+    (b"PEXPIRETIME", "", "the unix time in milliseconds at which"),
+)
+
+
+def declare_setting(words: PartWords, group: str, since: str, handler_of: Callable[[bytes], Handler]) -> None:
+    """Declare HEXPIRE, HPEXPIRE, HEXPIREAT and HPEXPIREAT, for members SEXPIRE and so on.
+
+    handler_of: makes the handler of a command, by the rest of its name.
+    """
+    for rest, time, when in SETTING:
+        command(
+            words.name(rest).decode(),
+            f"key {time} condition:[NX|XX|GT|LT] {words.syntax()}",
+            group=group,
+            since=since,
+            flags="write fast",
+            keys="1 RW update",
+            complexity=words.complexity(),
+            summary=f"Sets the times of expiry of {words.lower.decode()}, {when}.",
+        )(handler_of(rest))
+
+
+def declare_reading(words: PartWords, group: str, since: str, handler_of: Callable[[bytes], Handler]) -> None:
+    """Declare HTTL, HPTTL, HEXPIRETIME and HPEXPIRETIME, for members STTL and so on. handler_of: as above."""
+    parts = words.lower.decode()
+    for rest, tips, when in READING:
+        command(
+            words.name(rest).decode(),
+            f"key {words.syntax()}",
+            group=group,
+            since=since,
+            flags="readonly fast",
+            keys="1 RO access",
+            tips=tips,
+            complexity=words.complexity(),
+            summary=f"Returns {when} {parts} expire; -1: never, -2: no such {parts[:-1]}.",
+        )(handler_of(rest))
 
 
 def expire(ctx: Context, args: list[bytes], words: PartWords, found: Timed | None, rest: bytes, base_ms: int) -> bytes:
@@ -228,10 +277,9 @@ def _read_time(ctx: Context, options: Options, args: list[bytes], at: int, name:
 # -- reading ---------------------------------------------------------------------------------------------------------
 
 
-def remaining(
-    ctx: Context, args: list[bytes], words: PartWords, found: Timed | None, since_ms: int, in_seconds: bool
-) -> bytes:
-    """The replies for parts. Unlike a key's, seconds are rounded up (Redis 8.6.3)."""
+def remaining(ctx: Context, args: list[bytes], words: PartWords, found: Timed | None, rest: bytes) -> bytes:
+    """The replies for parts. Unlike a key's, seconds are rounded up (Redis 8.6.3). `rest`: of the command's name."""
+    since_ms, in_seconds = 0 if rest.endswith(b"EXPIRETIME") else ctx.now_ms, not rest.startswith(b"P")
     replies: list[bytes] = []
     for part in words.at_three(args):
         if found is None or not shows(ctx, found, part):

@@ -16,7 +16,6 @@ from penstock.commands.common.part_expiry import (
 )
 from penstock.commands.hashes import field_effects, valkey_fields
 from penstock.commands.hashes.hash_access import FIELDS, hash_at, hash_or_new, note_size
-from penstock.commands.hashes.hash_expiry import PER_FIELD
 from penstock.commands.hashes.hash_fields import values_of
 from penstock.engine.context import Context
 from penstock.engine.part_expiry import expire_parts, notify_changed, remove_if_empty, take_out_expired
@@ -31,7 +30,7 @@ from penstock.storage.types.hashes import Hash
     since="8.0.0",
     flags="write fast",
     keys="1 RW access delete",
-    complexity=PER_FIELD,
+    complexity=FIELDS.complexity(),
     summary="Returns the values of fields and removes them; the key is removed with the last field.",
 )
 def hgetdel(ctx: Context, args: list[bytes]) -> bytes:
@@ -57,7 +56,7 @@ def hgetdel(ctx: Context, args: list[bytes]) -> bytes:
     since="8.0.0",
     flags="write fast",
     keys="1 RW access update # RW and UPDATE because it changes the TTL",
-    complexity=PER_FIELD,
+    complexity=FIELDS.complexity(),
     summary="Returns the values of fields, and sets or removes their times of expiry.",
 )
 def hgetex(ctx: Context, args: list[bytes]) -> bytes:

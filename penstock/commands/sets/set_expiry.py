@@ -3,81 +3,28 @@
 Tests: transcripts set_member_expiry; cases commands/test_set_expiry; law commands/test_set_expiry_beside_naive.
 """
 
-from typing import Final
-
 from penstock.commands.common import part_expiry
 from penstock.commands.common.overwriting import create
 from penstock.commands.common.part_expiry import Options
 from penstock.commands.sets.set_members import MEMBERS, limits, read_set, set_at, set_with
 from penstock.engine.context import Context
 from penstock.engine.part_expiry import notify_changed
-from penstock.engine.table.command_table import command
+from penstock.engine.table.command_table import Handler, command
 from penstock.protocol import reply
 from penstock.storage.types.sets import Form, Set
-
-PER_MEMBER: Final = "O(N) where N is the number of specified members"
 
 # -- setting ---------------------------------------------------------------------------------------------------------
 
 
-@command(
-    "SEXPIRE",
-    "key seconds condition:[NX|XX|GT|LT] members:MEMBERS (nummembers member [member ...])",
-    since="8.12.0",
-    flags="write fast",
-    keys="1 RW update",
-    complexity=PER_MEMBER,
-    summary="Sets the times of expiry of members, in seconds from now.",
-)
-def sexpire(ctx: Context, args: list[bytes]) -> bytes:
-    return _expire(ctx, args, b"EXPIRE", ctx.now_ms)
+def _setting(rest: bytes) -> Handler:
+    def handler(ctx: Context, args: list[bytes]) -> bytes:
+        found = set_at(ctx, args[1])
+        answer = part_expiry.expire(ctx, args, MEMBERS, found, rest, 0 if rest.endswith(b"AT") else ctx.now_ms)
+        if found is not None:
+            _leave_integers(ctx, found)
+        return answer
 
-
-@command(
-    "SPEXPIRE",
-    "key milliseconds condition:[NX|XX|GT|LT] members:MEMBERS (nummembers member [member ...])",
-    since="8.12.0",
-    flags="write fast",
-    keys="1 RW update",
-    complexity=PER_MEMBER,
-    summary="Sets the times of expiry of members, in milliseconds from now.",
-)
-def spexpire(ctx: Context, args: list[bytes]) -> bytes:
-    return _expire(ctx, args, b"PEXPIRE", ctx.now_ms)
-
-
-@command(
-    "SEXPIREAT",
-    "key unix-time-seconds condition:[NX|XX|GT|LT] members:MEMBERS (nummembers member [member ...])",
-    since="8.12.0",
-    flags="write fast",
-    keys="1 RW update",
-    complexity=PER_MEMBER,
-    summary="Sets the times of expiry of members, as a unix time in seconds.",
-)
-def sexpireat(ctx: Context, args: list[bytes]) -> bytes:
-    return _expire(ctx, args, b"EXPIREAT", 0)
-
-
-@command(
-    "SPEXPIREAT",
-    "key unix-time-milliseconds condition:[NX|XX|GT|LT] members:MEMBERS (nummembers member [member ...])",
-    since="8.12.0",
-    flags="write fast",
-    keys="1 RW update",
-    complexity=PER_MEMBER,
-    summary="Sets the times of expiry of members, as a unix time in milliseconds.",
-)
-def spexpireat(ctx: Context, args: list[bytes]) -> bytes:
-    return _expire(ctx, args, b"PEXPIREAT", 0)
-
-
-def _expire(ctx: Context, args: list[bytes], rest: bytes, base_ms: int) -> bytes:
-    found = set_at(ctx, args[1])
-    answer = part_expiry.expire(ctx, args, MEMBERS, found, rest, base_ms)
-    if found is not None:
-        _leave_integers(ctx, found)
-    return answer
+    return handler
 
 
 def _leave_integers(ctx: Context, found: Set) -> None:
@@ -86,6 +33,9 @@ def _leave_integers(ctx: Context, found: Set) -> None:
         limit = limits(ctx)
         found.leave_integers(limit)
         found.expect(len(found), limit)
+
+
+part_expiry.declare_setting(MEMBERS, "set", "8.12.0", _setting)
 
 
 @command(
@@ -149,70 +99,25 @@ def _log(ctx: Context, key: bytes, found: Set, options: Options, there: list[byt
 # -- reading ---------------------------------------------------------------------------------------------------------
 
 
-@command(
-    "STTL",
-    "key members:MEMBERS (nummembers member [member ...])",
-    since="8.12.0",
-    flags="readonly fast",
-    keys="1 RO access",
-    tips="nondeterministic_output",
-    complexity=PER_MEMBER,
-    summary="Returns in how many seconds members expire; -1: never, -2: no such member.",
-)
-def sttl(ctx: Context, args: list[bytes]) -> bytes:
-    return part_expiry.remaining(ctx, args, MEMBERS, read_set(ctx, args[1]), ctx.now_ms, in_seconds=True)
+def _reading(rest: bytes) -> Handler:
+    def handler(ctx: Context, args: list[bytes]) -> bytes:
+        return part_expiry.remaining(ctx, args, MEMBERS, read_set(ctx, args[1]), rest)
+
+    return handler
 
 
-@command(
-    "SPTTL",
-    "key members:MEMBERS (nummembers member [member ...])",
-    since="8.12.0",
-    flags="readonly fast",
-    keys="1 RO access",
-    tips="nondeterministic_output",
-    complexity=PER_MEMBER,
-    summary="Returns in how many milliseconds members expire; -1: never, -2: no such member.",
-)
-def spttl(ctx: Context, args: list[bytes]) -> bytes:
-    return part_expiry.remaining(ctx, args, MEMBERS, read_set(ctx, args[1]), ctx.now_ms, in_seconds=False)
-
-
-@command(
-    "SEXPIRETIME",
-    "key members:MEMBERS (nummembers member [member ...])",
-    since="8.12.0",
-    flags="readonly fast",
-    keys="1 RO access",
-    complexity=PER_MEMBER,
-    summary="Returns the unix time in seconds at which members expire; -1: never, -2: no such member.",
-)
-def sexpiretime(ctx: Context, args: list[bytes]) -> bytes:
-    return part_expiry.remaining(ctx, args, MEMBERS, read_set(ctx, args[1]), 0, in_seconds=True)
-
-
-@command(
-    "SPEXPIRETIME",
-    "key members:MEMBERS (nummembers member [member ...])",
-    since="8.12.0",
-    flags="readonly fast",
-    keys="1 RO access",
-    complexity=PER_MEMBER,
-    summary="Returns the unix time in milliseconds at which members expire; -1: never, -2: no such member.",
-)
-def spexpiretime(ctx: Context, args: list[bytes]) -> bytes:
-    return part_expiry.remaining(ctx, args, MEMBERS, read_set(ctx, args[1]), 0, in_seconds=False)
-
+part_expiry.declare_reading(MEMBERS, "set", "8.12.0", _reading)
 
 # -- removing --------------------------------------------------------------------------------------------------------
 
 
 @command(
     "SPERSIST",
-    "key members:MEMBERS (nummembers member [member ...])",
+    f"key {MEMBERS.syntax()}",
     since="8.12.0",
     flags="write fast",
     keys="1 RW update",
-    complexity=PER_MEMBER,
+    complexity=MEMBERS.complexity(),
     summary="Removes the times of expiry of members.",
 )
 def spersist(ctx: Context, args: list[bytes]) -> bytes:
