@@ -5,7 +5,7 @@ One request may have several replies, one for each channel: the handler returns 
 Tests: transcripts pubsub; cases commands/test_pubsub; law against_redis/test_dialogues_beside_redis.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Final
 
 from penstock.commands.common.help import declare_help
@@ -42,13 +42,8 @@ HELP: Final = (
     summary="Subscribes to channels.",
 )
 def subscribe(ctx: Context, args: list[bytes]) -> bytes:
-    session = ctx.session
-    _refuse_in_log(session, b"SUBSCRIBE")
-    replies: list[bytes] = []
-    for channel in args[1:]:
-        ctx.subscriptions.subscribe(session, channel)
-        replies.append(_confirmation(ctx, b"subscribe", channel, _count(session)))
-    return _deliver(ctx, replies)
+    _refuse_in_log(ctx.session, b"SUBSCRIBE")
+    return _changed(ctx, b"subscribe", args[1:], ctx.subscriptions.subscribe, _count)
 
 
 @command(
@@ -62,13 +57,8 @@ def subscribe(ctx: Context, args: list[bytes]) -> bytes:
     summary="Subscribes to all channels whose names match one of the patterns.",
 )
 def psubscribe(ctx: Context, args: list[bytes]) -> bytes:
-    session = ctx.session
-    _refuse_in_log(session, b"PSUBSCRIBE")
-    replies: list[bytes] = []
-    for pattern in args[1:]:
-        ctx.subscriptions.subscribe_pattern(session, pattern)
-        replies.append(_confirmation(ctx, b"psubscribe", pattern, _count(session)))
-    return _deliver(ctx, replies)
+    _refuse_in_log(ctx.session, b"PSUBSCRIBE")
+    return _changed(ctx, b"psubscribe", args[1:], ctx.subscriptions.subscribe_pattern, _count)
 
 
 @command(
@@ -83,14 +73,9 @@ def psubscribe(ctx: Context, args: list[bytes]) -> bytes:
     summary="Subscribes to shard channels, which are separate from other channels.",
 )
 def ssubscribe(ctx: Context, args: list[bytes]) -> bytes:
-    session = ctx.session
     if not ctx.waits:  # unlike SUBSCRIBE, not inside EXEC (Redis 8.6.3)
         raise _denied(b"SSUBSCRIBE")
-    replies: list[bytes] = []
-    for channel in args[1:]:
-        ctx.subscriptions.subscribe_shard(session, channel)
-        replies.append(_confirmation(ctx, b"ssubscribe", channel, len(session.shard_channels)))
-    return _deliver(ctx, replies)
+    return _changed(ctx, b"ssubscribe", args[1:], ctx.subscriptions.subscribe_shard, _count_shard)
 
 
 # -- UNSUBSCRIBE, PUNSUBSCRIBE, SUNSUBSCRIBE --------------------------------------------------------------------------
@@ -106,12 +91,8 @@ def ssubscribe(ctx: Context, args: list[bytes]) -> bytes:
     summary="Unsubscribes from these channels, or from all.",
 )
 def unsubscribe(ctx: Context, args: list[bytes]) -> bytes:
-    session = ctx.session
-    replies: list[bytes] = []
-    for channel in args[1:] or list(session.channels):
-        ctx.subscriptions.unsubscribe(session, channel)
-        replies.append(_confirmation(ctx, b"unsubscribe", channel, _count(session)))
-    return _deliver(ctx, replies or [_confirmation(ctx, b"unsubscribe", None, _count(session))])
+    channels = args[1:] or list(ctx.session.channels)
+    return _changed(ctx, b"unsubscribe", channels, ctx.subscriptions.unsubscribe, _count)
 
 
 @command(
@@ -124,12 +105,8 @@ def unsubscribe(ctx: Context, args: list[bytes]) -> bytes:
     summary="Unsubscribes from these patterns, or from all.",
 )
 def punsubscribe(ctx: Context, args: list[bytes]) -> bytes:
-    session = ctx.session
-    replies: list[bytes] = []
-    for pattern in args[1:] or list(session.patterns):
-        ctx.subscriptions.unsubscribe_pattern(session, pattern)
-        replies.append(_confirmation(ctx, b"punsubscribe", pattern, _count(session)))
-    return _deliver(ctx, replies or [_confirmation(ctx, b"punsubscribe", None, _count(session))])
+    patterns = args[1:] or list(ctx.session.patterns)
+    return _changed(ctx, b"punsubscribe", patterns, ctx.subscriptions.unsubscribe_pattern, _count)
 
 
 @command(
@@ -143,12 +120,8 @@ def punsubscribe(ctx: Context, args: list[bytes]) -> bytes:
     summary="Unsubscribes from these shard channels, or from all.",
 )
 def sunsubscribe(ctx: Context, args: list[bytes]) -> bytes:
-    session = ctx.session
-    replies: list[bytes] = []
-    for channel in args[1:] or list(session.shard_channels):
-        ctx.subscriptions.unsubscribe_shard(session, channel)
-        replies.append(_confirmation(ctx, b"sunsubscribe", channel, len(session.shard_channels)))
-    return _deliver(ctx, replies or [_confirmation(ctx, b"sunsubscribe", None, len(session.shard_channels))])
+    channels = args[1:] or list(ctx.session.shard_channels)
+    return _changed(ctx, b"sunsubscribe", channels, ctx.subscriptions.unsubscribe_shard, _count_shard)
 
 
 def _refuse_in_log(session: Session, name: bytes) -> None:
@@ -164,6 +137,26 @@ def _denied(name: bytes) -> ReplyError:
 def _count(session: Session) -> int:
     """The number of channels and patterns together. Shard channels are counted separately."""
     return len(session.channels) + len(session.patterns)
+
+
+def _count_shard(session: Session) -> int:
+    return len(session.shard_channels)
+
+
+def _changed(
+    ctx: Context,
+    kind: bytes,
+    names: list[bytes],
+    change: Callable[[Session, bytes], object],
+    count: Callable[[Session], int],
+) -> bytes:
+    """Change the subscription to each name. One confirmation each, with the count after it; one for no name at all."""
+    session = ctx.session
+    replies: list[bytes] = []
+    for name in names:
+        change(session, name)
+        replies.append(_confirmation(ctx, kind, name, count(session)))
+    return _deliver(ctx, replies or [_confirmation(ctx, kind, None, count(session))])
 
 
 def _confirmation(ctx: Context, kind: bytes, name: bytes | None, count: int) -> bytes:
