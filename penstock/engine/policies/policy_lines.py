@@ -115,73 +115,55 @@ def of_keyspace(keyspace: Keyspace, now_ms: int) -> bytes:
 
 def stream_words(settings: StreamSettings, policies: StreamPolicies) -> list[bytes]:
     """The options that say what is set for a stream; FLOOR is understood by the log's replay only."""
-    words: list[bytes] = []
-    for name, number in (
-        (b"MAXLEN", settings.max_length), (b"MAXAGE", settings.max_age_ms),
-        (b"MAXBYTES", settings.max_bytes), (b"IDLEGROUP", settings.idle_group_ms),
-    ):  # fmt: skip
-        if number != NONE:
-            words += (name, b"%d" % number)
-    if settings.references == ACKNOWLEDGED:
-        words.append(b"ACKED")
-    elif settings.references == DELETE_REFERENCES:
-        words.append(b"DELREF")
-    if settings.forward is not None:
-        words += (b"FORWARD", settings.forward)
-    if settings.at_field is not None:
-        words += (b"AT", settings.at_field)
-    if settings.after_ms != NONE:
-        words += (b"AFTER", b"%d" % settings.after_ms)
-    if settings.every_field is not None:
-        words += (b"EVERY", settings.every_field)
-    if settings.missed is not None:
-        words += (b"MISSED", settings.missed)
-    if policies.floor != ids.ZERO:
-        words += (b"FLOOR", ids.text(policies.floor))
-    return words
+    references = {ACKNOWLEDGED: [b"ACKED"], DELETE_REFERENCES: [b"DELREF"]}
+    return [
+        *_number(b"MAXLEN", settings.max_length),
+        *_number(b"MAXAGE", settings.max_age_ms),
+        *_number(b"MAXBYTES", settings.max_bytes),
+        *_number(b"IDLEGROUP", settings.idle_group_ms),
+        *references.get(settings.references, []),
+        *_name(b"FORWARD", settings.forward),
+        *_name(b"AT", settings.at_field),
+        *_number(b"AFTER", settings.after_ms),
+        *_name(b"EVERY", settings.every_field),
+        *_name(b"MISSED", settings.missed),
+        *_name(b"FLOOR", None if policies.floor == ids.ZERO else ids.text(policies.floor)),
+    ]
+
+
+def _number(option: bytes, number: int, *more: int) -> list[bytes]:
+    """The words of an option of one number or several; none where it is not set."""
+    return [] if number == NONE else [option, b"%d" % number, *[b"%d" % other for other in more]]
+
+
+def _name(option: bytes, name: bytes | None) -> list[bytes]:
+    """As `_number`."""
+    return [] if name is None else [option, name]
 
 
 def group_words(settings: GroupSettings, now_ms: int) -> list[bytes]:
     """The options that say what is set for a group; a pause that is over is not."""
-    words: list[bytes] = []
-    if settings.ack_wait_ms != NONE:
-        words += (b"ACKWAIT", b"%d" % settings.ack_wait_ms)
-    if settings.backoff_min_ms != NONE:
-        words += (b"BACKOFF", b"%d" % settings.backoff_min_ms, b"%d" % settings.backoff_max_ms)
-    if settings.jitter_percent != NONE:
-        words += (b"JITTER", b"%d" % settings.jitter_percent)
-    if settings.max_deliver != NONE:
-        words += (b"MAXDELIVER", b"%d" % settings.max_deliver)
-    if settings.dead_letter is not None:
-        words += (b"DEADLETTER", settings.dead_letter)
-    if settings.key_field is not None:
-        words += (b"KEY", settings.key_field)
-    if settings.reap_ms != NONE:
-        words += (b"REAP", b"%d" % settings.reap_ms)
     pause_end_ms = settings.pause_end_ms(now_ms)
-    if pause_end_ms != NONE:
-        words += pause_words(pause_end_ms)
-    if settings.rate != NONE:
-        words += (b"RATE", b"%d" % settings.rate, b"%d" % settings.rate_ms)
-    if settings.in_flight != NONE:
-        words += (b"INFLIGHT", b"%d" % settings.in_flight)
-    if settings.parallel != NONE:
-        words += (b"PARALLEL", b"%d" % settings.parallel)
-    if settings.fair:
-        words += (b"FAIR", b"YES")
-    if settings.priority_field is not None:
-        words += (b"PRIORITY", settings.priority_field)
-    if settings.aging_ms != NONE:
-        words += (b"AGING", b"%d" % settings.aging_ms)
-    if settings.look_ahead != NONE:
-        words += (b"LOOKAHEAD", b"%d" % settings.look_ahead)
-    if settings.expire_ms != NONE:
-        words += (EXPIRE, b"%d" % settings.expire_ms)
-    if settings.expire_field is not None:
-        words += (EXPIRE_AT, settings.expire_field)
-    if settings.gives_back:
-        words += (b"ONDISCONNECT", b"RELEASE")
-    return words
+    return [
+        *_number(b"ACKWAIT", settings.ack_wait_ms),
+        *_number(b"BACKOFF", settings.backoff_min_ms, settings.backoff_max_ms),
+        *_number(b"JITTER", settings.jitter_percent),
+        *_number(b"MAXDELIVER", settings.max_deliver),
+        *_name(b"DEADLETTER", settings.dead_letter),
+        *_name(b"KEY", settings.key_field),
+        *_number(b"REAP", settings.reap_ms),
+        *(() if pause_end_ms == NONE else pause_words(pause_end_ms)),
+        *_number(b"RATE", settings.rate, settings.rate_ms),
+        *_number(b"INFLIGHT", settings.in_flight),
+        *_number(b"PARALLEL", settings.parallel),
+        *((b"FAIR", b"YES") if settings.fair else ()),
+        *_name(b"PRIORITY", settings.priority_field),
+        *_number(b"AGING", settings.aging_ms),
+        *_number(b"LOOKAHEAD", settings.look_ahead),
+        *_number(EXPIRE, settings.expire_ms),
+        *_name(EXPIRE_AT, settings.expire_field),
+        *((b"ONDISCONNECT", b"RELEASE") if settings.gives_back else ()),
+    ]
 
 
 def pause_words(until_ms: int) -> tuple[bytes, bytes]:
