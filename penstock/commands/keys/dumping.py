@@ -105,6 +105,17 @@ RESTORE_HISTORY: Final = (
 
 
 @command(
+    "RESTORE",
+    RESTORE_SYNTAX,
+    since="2.6.0",
+    flags="write denyoom",
+    keys="1 OW update",
+    acl="dangerous",
+    complexity=RESTORE_COMPLEXITY,
+    history=RESTORE_HISTORY,
+    summary="Makes a key of what DUMP answered, here or on a Redis.",
+)
+@command(
     "RESTORE-ASKING",
     RESTORE_SYNTAX,
     group="server",
@@ -116,21 +127,6 @@ RESTORE_HISTORY: Final = (
     history=RESTORE_HISTORY,
     doc_flags="syscmd",
     summary="RESTORE as MIGRATE sends it to a node that imports a slot.",
-)
-def restore_asking(ctx: Context, args: list[bytes]) -> bytes:
-    return restore(ctx, args)
-
-
-@command(
-    "RESTORE",
-    RESTORE_SYNTAX,
-    since="2.6.0",
-    flags="write denyoom",
-    keys="1 OW update",
-    acl="dangerous",
-    complexity=RESTORE_COMPLEXITY,
-    history=RESTORE_HISTORY,
-    summary="Makes a key of what DUMP answered, here or on a Redis.",
 )
 def restore(ctx: Context, args: list[bytes]) -> bytes:
     """Logged as the requests that make the value: a Redis that is too old for the payload may load them."""

@@ -18,6 +18,14 @@ FLAGS: Final = "admin noscript stale no_async_loading"
 SYNTAX: Final = "args:<host-port:(host port:integer)|no-one:(no:NO one:ONE)>"
 
 
+@command(
+    "SLAVEOF",
+    SYNTAX,
+    since="1.0.0",
+    flags=FLAGS,
+    deprecated=("5.0.0", "`REPLICAOF`"),
+    summary="As REPLICAOF.",
+)
 @command("REPLICAOF", SYNTAX, since="5.0.0", flags=FLAGS, summary="Follows a master, or stops it.")
 def replicaof(ctx: Context, args: list[bytes]) -> bytes:
     if ctx.cluster is not None:
@@ -38,15 +46,3 @@ def replicaof(ctx: Context, args: list[bytes]) -> bytes:
         return b"+OK Already connected to specified master\r\n"
     role.follow(ctx.server, host, port)
     return reply.OK
-
-
-@command(
-    "SLAVEOF",
-    SYNTAX,
-    since="1.0.0",
-    flags=FLAGS,
-    deprecated=("5.0.0", "`REPLICAOF`"),
-    summary="As REPLICAOF.",
-)
-def slaveof(ctx: Context, args: list[bytes]) -> bytes:
-    return replicaof(ctx, args)

@@ -25,6 +25,16 @@ def clamped(first: int, last: int, length: int) -> tuple[int, int]:
 
 
 @command(
+    "SUBSTR",
+    "key start:integer end:integer",
+    since="1.0.0",
+    flags="readonly",
+    keys="1 RO access",
+    complexity="O(N) where N is the length of the reply.",
+    deprecated=("2.0.0", "`GETRANGE`"),
+    summary="Returns a part of the string at a key.",
+)
+@command(
     "GETRANGE",
     "key start:integer end:integer",
     since="2.4.0",
@@ -42,20 +52,6 @@ def getrange(ctx: Context, args: list[bytes]) -> bytes:
     if last < first:  # compiled by mypyc 2.4, a slice of bytes with stop < start raises SystemError
         return reply.EMPTY_BULK
     return reply.bulk(bytes(value[first : last + 1]))
-
-
-@command(
-    "SUBSTR",
-    "key start:integer end:integer",
-    since="1.0.0",
-    flags="readonly",
-    keys="1 RO access",
-    complexity="O(N) where N is the length of the reply.",
-    deprecated=("2.0.0", "`GETRANGE`"),
-    summary="Returns a part of the string at a key.",
-)
-def substr(ctx: Context, args: list[bytes]) -> bytes:
-    return getrange(ctx, args)
 
 
 @command(
