@@ -3,6 +3,7 @@
 Tests: transcripts sets; cases commands/test_sets; law against_redis/test_types_beside_redis.
 """
 
+from collections.abc import Callable
 from typing import Final
 
 from penstock.commands.common.overwriting import delete, overwrite
@@ -50,10 +51,6 @@ def _diff(sets: list[Set]) -> list[bytes]:
     return left
 
 
-def _shown(ctx: Context, members: list[bytes]) -> bytes:
-    return reply.set_of_bulks(members, ctx.resp3)
-
-
 def _store(ctx: Context, args: list[bytes], members: list[bytes], event: bytes) -> bytes:
     """Store the result at the destination key, replacing any value; an empty result deletes the key."""
     key = args[1]
@@ -67,51 +64,7 @@ def _store(ctx: Context, args: list[bytes], members: list[bytes], event: bytes) 
     return reply.integer(len(members))
 
 
-# -- intersections ---------------------------------------------------------------------------------------------------
-
-
-@command(
-    "SINTER",
-    "key [key ...]",
-    since="1.0.0",
-    flags="readonly",
-    keys="1..-1 RO access",
-    tips="nondeterministic_output_order",
-    complexity=PER_SMALLEST,
-    summary="Returns the members that are in all sets.",
-)
-def sinter(ctx: Context, args: list[bytes]) -> bytes:
-    return _shown(ctx, _inter(_read_sets(ctx, args[1:])))
-
-
-@command(
-    "SINTERSTORE",
-    "destination:key key [key ...]",
-    since="1.0.0",
-    flags="write denyoom",
-    keys="1 OW update; 2..-1 RO access",
-    complexity=PER_SMALLEST,
-    summary="Stores the members that are in all sets, and returns their number.",
-)
-def sinterstore(ctx: Context, args: list[bytes]) -> bytes:
-    return _store(ctx, args, _inter(_read_sets(ctx, args[2:])), b"sinterstore")
-
-
-@command(
-    "SINTERCARD",
-    "numkeys key [key ...] [LIMIT limit]",
-    since="7.0.0",
-    flags="readonly movablekeys",
-    keys="numkeys@1 RO access",
-    complexity=PER_SMALLEST,
-    summary="Counts the members that are in all sets, up to a limit.",
-)
-def sintercard(ctx: Context, args: list[bytes]) -> bytes:
-    keys, most = _read_counting(args)
-    return _limited(len(_inter(_read_sets(ctx, keys))), most)
-
-
-def _read_counting(args: list[bytes], flag: bytes = b"") -> tuple[list[bytes], int]:
+def _read_counting(args: list[bytes], flag: bytes) -> tuple[list[bytes], int]:
     """The keys and the limit (0: none) of a command that counts; `flag`: a word that may stand among its options."""
     count = int(args[1]) if arguments.is_integer(args[1]) else 0
     if count < 1:
@@ -137,90 +90,61 @@ def _limited(count: int, limit: int) -> bytes:
     return reply.integer(min(count, limit) if limit else count)
 
 
-# -- unions ----------------------------------------------------------------------------------------------------------
+# -- commands --------------------------------------------------------------------------------------------------------
 
 
-@command(
-    "SUNION",
-    "key [key ...]",
-    since="1.0.0",
-    flags="readonly",
-    keys="1..-1 RO access",
-    tips="nondeterministic_output_order",
-    complexity=PER_MEMBER,
-    summary="Returns the members that are in any of the sets.",
-)
-def sunion(ctx: Context, args: list[bytes]) -> bytes:
-    return _shown(ctx, _union(_read_sets(ctx, args[1:])))
+def _declare(
+    name: str, combined: Callable[[list[Set]], list[bytes]], complexity: str, what: str, counted_since: str, flag: bytes
+) -> None:
+    """Declare the commands that return, store and count a combination: SINTER, SINTERSTORE and SINTERCARD.
+
+    what: the members, in the summaries. flag: a word that the counting one takes and that changes nothing; or empty.
+    """
+    event = name.lower().encode() + b"store"
+
+    def returned(ctx: Context, args: list[bytes]) -> bytes:
+        return reply.set_of_bulks(combined(_read_sets(ctx, args[1:])), ctx.resp3)
+
+    def stored(ctx: Context, args: list[bytes]) -> bytes:
+        return _store(ctx, args, combined(_read_sets(ctx, args[2:])), event)
+
+    def counted(ctx: Context, args: list[bytes]) -> bytes:
+        keys, most = _read_counting(args, flag)
+        return _limited(len(combined(_read_sets(ctx, keys))), most)
+
+    command(
+        name,
+        "key [key ...]",
+        group="set",
+        since="1.0.0",
+        flags="readonly",
+        keys="1..-1 RO access",
+        tips="nondeterministic_output_order",
+        complexity=complexity,
+        summary=f"Returns the {what}.",
+    )(returned)
+    command(
+        f"{name}STORE",
+        "destination:key key [key ...]",
+        group="set",
+        since="1.0.0",
+        flags="write denyoom",
+        keys="1 OW update; 2..-1 RO access",
+        complexity=complexity,
+        summary=f"Stores the {what}, and returns their number.",
+    )(stored)
+    command(
+        f"{name}CARD",
+        f"numkeys key [key ...] {f'[{flag.decode()}] ' if flag else ''}[LIMIT limit]",
+        group="set",
+        since=counted_since,
+        flags="readonly movablekeys",
+        keys="numkeys@1 RO access",
+        complexity=complexity,
+        summary=f"Counts the {what}, up to a limit.",
+    )(counted)
 
 
-@command(
-    "SUNIONSTORE",
-    "destination:key key [key ...]",
-    since="1.0.0",
-    flags="write denyoom",
-    keys="1 OW update; 2..-1 RO access",
-    complexity=PER_MEMBER,
-    summary="Stores the members that are in any of the sets, and returns their number.",
-)
-def sunionstore(ctx: Context, args: list[bytes]) -> bytes:
-    return _store(ctx, args, _union(_read_sets(ctx, args[2:])), b"sunionstore")
-
-
-@command(
-    "SUNIONCARD",
-    "numkeys key [key ...] [APPROX] [LIMIT limit]",
-    since="8.10.0",
-    flags="readonly movablekeys",
-    keys="numkeys@1 RO access",
-    complexity=PER_MEMBER,
-    summary="Counts the members that are in any of the sets, up to a limit.",
-)
-def sunioncard(ctx: Context, args: list[bytes]) -> bytes:
-    """Exact with APPROX, too."""
-    keys, most = _read_counting(args, b"APPROX")
-    return _limited(len(_union(_read_sets(ctx, keys))), most)
-
-
-# -- differences -----------------------------------------------------------------------------------------------------
-
-
-@command(
-    "SDIFF",
-    "key [key ...]",
-    since="1.0.0",
-    flags="readonly",
-    keys="1..-1 RO access",
-    tips="nondeterministic_output_order",
-    complexity=PER_MEMBER,
-    summary="Returns the members of the first set that are in none of the others.",
-)
-def sdiff(ctx: Context, args: list[bytes]) -> bytes:
-    return _shown(ctx, _diff(_read_sets(ctx, args[1:])))
-
-
-@command(
-    "SDIFFSTORE",
-    "destination:key key [key ...]",
-    since="1.0.0",
-    flags="write denyoom",
-    keys="1 OW update; 2..-1 RO access",
-    complexity=PER_MEMBER,
-    summary="Stores the members of the first set that are in none of the others, and returns their number.",
-)
-def sdiffstore(ctx: Context, args: list[bytes]) -> bytes:
-    return _store(ctx, args, _diff(_read_sets(ctx, args[2:])), b"sdiffstore")
-
-
-@command(
-    "SDIFFCARD",
-    "numkeys key [key ...] [LIMIT limit]",
-    since="8.10.0",
-    flags="readonly movablekeys",
-    keys="numkeys@1 RO access",
-    complexity=PER_MEMBER,
-    summary="Counts the members of the first set that are in none of the others, up to a limit.",
-)
-def sdiffcard(ctx: Context, args: list[bytes]) -> bytes:
-    keys, most = _read_counting(args)
-    return _limited(len(_diff(_read_sets(ctx, keys))), most)
+_declare("SINTER", _inter, PER_SMALLEST, "members that are in all sets", "7.0.0", b"")
+_declare("SUNION", _union, PER_MEMBER, "members that are in any of the sets", "8.10.0", b"APPROX")
+_declare("SDIFF", _diff, PER_MEMBER, "members of the first set that are in none of the others", "8.10.0", b"")
