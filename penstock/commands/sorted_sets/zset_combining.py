@@ -11,7 +11,7 @@ from penstock.commands.sorted_sets.zset_values import Limits, members_reply, sto
 from penstock.engine import arguments, refusals
 from penstock.engine.context import Context
 from penstock.engine.numbers import float_word, score_text
-from penstock.engine.table.command_table import command
+from penstock.engine.table.command_table import Handler, command
 from penstock.errors import ReplyError
 from penstock.protocol import reply
 from penstock.storage.types.sets import Set
@@ -38,9 +38,12 @@ DIFFERENCE_COMPLEXITY: Final = (
     "O(L + (N-K)log(N)) worst case where L is the total number of elements in all the sets, N is the size of the first "
     "set, and K is the size of the result set."
 )
-OPTIONS: Final = "[WEIGHTS weight:integer [weight ...]] [aggregate:AGGREGATE <SUM|MIN|MAX|COUNT@8.8.0>]"
-STORE_FLAGS: Final = "write denyoom movablekeys"
-STORE_KEYS: Final = "1 OW update; numkeys@2 RO access"
+OPTIONS: Final = " [WEIGHTS weight:integer [weight ...]] [aggregate:AGGREGATE <SUM|MIN|MAX|COUNT@8.8.0>]"
+COMMANDS: Final = (  # that return a combination; those that store it have names that go on with STORE
+    ("ZUNION", UNION, UNION_COMPLEXITY, "that are in any of several sorted sets"),
+    ("ZINTER", INTERSECTION, INTERSECTION_COMPLEXITY, "that are in all of several sorted sets"),
+    ("ZDIFF", DIFFERENCE, DIFFERENCE_COMPLEXITY, "of the first sorted set that are in none of the others"),
+)
 
 
 class Combination:
@@ -179,21 +182,6 @@ def _pairs(total: dict[bytes, float]) -> list[Pair]:
     return sorted([(score, member) for member, score in total.items()])
 
 
-def _answer(ctx: Context, args: list[bytes], name: bytes, kind: str) -> bytes:
-    combination = _read(ctx, args, 1, name, kind)
-    return members_reply(_pairs(_combined(combination, kind)), combination.with_scores, ctx.resp3)
-
-
-def _store(ctx: Context, args: list[bytes], name: bytes, kind: str) -> bytes:
-    combination = _read(ctx, args, 2, name, kind)
-    total = _combined(combination, kind)
-    limits = Limits(ctx)
-    zset = limits.set_of(_pairs(total), limits.exceeded_by(list(total)))
-    if combination.aggregate == COUNT:
-        return _store_counts(ctx, args[1], zset, name)
-    return store(ctx, args[1], zset, name, args)
-
-
 def _store_counts(ctx: Context, key: bytes, zset: SortedSet, name: bytes) -> bytes:
     """As `store`; logged as what came out, because a Redis before 8.8 cannot count."""
     if not zset:
@@ -215,43 +203,25 @@ def _store_counts(ctx: Context, key: bytes, zset: SortedSet, name: bytes) -> byt
 # -- returned --------------------------------------------------------------------------------------------------------
 
 
-@command(
-    "ZUNION",
-    f"numkeys key [key ...] {OPTIONS} [WITHSCORES]",
-    since="6.2.0",
-    flags="readonly movablekeys",
-    keys="numkeys@1 RO access",
-    complexity=UNION_COMPLEXITY,
-    summary="Returns the members that are in any of several sorted sets.",
-)
-def zunion(ctx: Context, args: list[bytes]) -> bytes:
-    return _answer(ctx, args, b"zunion", UNION)
+def _returning(name: bytes, kind: str) -> Handler:
+    def handler(ctx: Context, args: list[bytes]) -> bytes:
+        combination = _read(ctx, args, 1, name, kind)
+        return members_reply(_pairs(_combined(combination, kind)), combination.with_scores, ctx.resp3)
+
+    return handler
 
 
-@command(
-    "ZINTER",
-    f"numkeys key [key ...] {OPTIONS} [WITHSCORES]",
-    since="6.2.0",
-    flags="readonly movablekeys",
-    keys="numkeys@1 RO access",
-    complexity=INTERSECTION_COMPLEXITY,
-    summary="Returns the members that are in all of several sorted sets.",
-)
-def zinter(ctx: Context, args: list[bytes]) -> bytes:
-    return _answer(ctx, args, b"zinter", INTERSECTION)
-
-
-@command(
-    "ZDIFF",
-    "numkeys key [key ...] [WITHSCORES]",
-    since="6.2.0",
-    flags="readonly movablekeys",
-    keys="numkeys@1 RO access",
-    complexity=DIFFERENCE_COMPLEXITY,
-    summary="Returns the members of the first sorted set that are in none of the others.",
-)
-def zdiff(ctx: Context, args: list[bytes]) -> bytes:
-    return _answer(ctx, args, b"zdiff", DIFFERENCE)
+for name, kind, complexity, what in COMMANDS:
+    command(
+        name,
+        f"numkeys key [key ...]{'' if kind == DIFFERENCE else OPTIONS} [WITHSCORES]",
+        group="sorted-set",
+        since="6.2.0",
+        flags="readonly movablekeys",
+        keys="numkeys@1 RO access",
+        complexity=complexity,
+        summary=f"Returns the members {what}.",
+    )(_returning(name.lower().encode(), kind))
 
 
 @command(
@@ -284,40 +254,27 @@ def zintercard(ctx: Context, args: list[bytes]) -> bytes:
 # -- stored ----------------------------------------------------------------------------------------------------------
 
 
-@command(
-    "ZUNIONSTORE",
-    f"destination:key numkeys key [key ...] {OPTIONS}",
-    since="2.0.0",
-    flags=STORE_FLAGS,
-    keys=STORE_KEYS,
-    complexity=UNION_COMPLEXITY.replace("M*log(M)", "M log(M)"),  # the spelling in Redis
-    summary="Stores the members that are in any of several sorted sets.",
-)
-def zunionstore(ctx: Context, args: list[bytes]) -> bytes:
-    return _store(ctx, args, b"zunionstore", UNION)
+def _storing(name: bytes, kind: str) -> Handler:
+    def handler(ctx: Context, args: list[bytes]) -> bytes:
+        combination = _read(ctx, args, 2, name, kind)
+        total = _combined(combination, kind)
+        limits = Limits(ctx)
+        zset = limits.set_of(_pairs(total), limits.exceeded_by(list(total)))
+        if combination.aggregate == COUNT:
+            return _store_counts(ctx, args[1], zset, name)
+        return store(ctx, args[1], zset, name, args)
+
+    return handler
 
 
-@command(
-    "ZINTERSTORE",
-    f"destination:key numkeys key [key ...] {OPTIONS}",
-    since="2.0.0",
-    flags=STORE_FLAGS,
-    keys=STORE_KEYS,
-    complexity=INTERSECTION_COMPLEXITY,
-    summary="Stores the members that are in all of several sorted sets.",
-)
-def zinterstore(ctx: Context, args: list[bytes]) -> bytes:
-    return _store(ctx, args, b"zinterstore", INTERSECTION)
-
-
-@command(
-    "ZDIFFSTORE",
-    "destination:key numkeys key [key ...]",
-    since="6.2.0",
-    flags=STORE_FLAGS,
-    keys=STORE_KEYS,
-    complexity=DIFFERENCE_COMPLEXITY,
-    summary="Stores the members of the first sorted set that are in none of the others.",
-)
-def zdiffstore(ctx: Context, args: list[bytes]) -> bytes:
-    return _store(ctx, args, b"zdiffstore", DIFFERENCE)
+for name, kind, complexity, what in COMMANDS:
+    command(
+        f"{name}STORE",
+        f"destination:key numkeys key [key ...]{'' if kind == DIFFERENCE else OPTIONS}",
+        group="sorted-set",
+        since="6.2.0" if kind == DIFFERENCE else "2.0.0",
+        flags="write denyoom movablekeys",
+        keys="1 OW update; numkeys@2 RO access",
+        complexity=complexity.replace("M*log(M)", "M log(M)") if kind == UNION else complexity,  # the spelling in Redis
+        summary=f"Stores the members {what}.",
+    )(_storing(name.lower().encode() + b"store", kind))
