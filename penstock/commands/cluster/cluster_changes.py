@@ -1,6 +1,9 @@
 """CLUSTER subcommands that change the node: its slots, its epoch, its name; what needs other nodes (Redis 8.6.3).
 
-Tests: transcripts cluster_node, cluster_slots, cluster_lost_slots; cases commands/test_cluster_of_one.
+Changes of the map that a node of `penstock cluster` is asked for go to the launcher, which owns the map.
+
+Tests: transcripts cluster_node, cluster_slots, cluster_lost_slots; cases commands/test_cluster_of_one,
+launching/test_cluster_beside_redis.
 """
 
 import ipaddress
@@ -8,13 +11,13 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from penstock.commands.cluster.cluster_nodes import VARIES, known, node_of, unknown_node
-from penstock.commands.cluster.handing_over import fixed, hand_over
 from penstock.engine import arguments, refusals
 from penstock.engine.cluster import following_map
 from penstock.engine.cluster.hash_slots import SLOTS
 from penstock.engine.cluster.node import ASSIGNED, BUS_PORT_OFFSET, NOT_OWNED, Node, keys_in
-from penstock.engine.context import Context
+from penstock.engine.context import BLOCKED, Context
 from penstock.engine.table.command_table import command
+from penstock.engine.waiting.blocked_request import BlockedRequest
 from penstock.errors import ReplyError
 from penstock.protocol import reply
 
@@ -23,6 +26,24 @@ BY_SLOTS: Final = "O(N) where N is the total number of hash slot arguments"
 BY_RANGES: Final = "O(N) where N is the total number of the slots between the start slot and end slot arguments."
 RANGES: Final = "range:(start-slot:integer end-slot:integer) [start-slot:integer end-slot:integer ...]"
 LARGEST_PORT: Final = 65535
+
+
+def _fixed() -> ReplyError:
+    """A refusal of what would add a node, or take one away."""
+    return ReplyError(b"ERR The nodes of this cluster are those that its launcher has started")
+
+
+def _hand_over(ctx: Context, node: Node, words: list[bytes]) -> bytes:
+    """The request waits until every node that lives knows of the change; in a transaction it is only sent."""
+    assert node.map_owner is not None, "a node with a map has its owner"
+    number = node.map_owner.ask(words)
+    if not ctx.waits:
+        return reply.OK
+    assert ctx.row is not None, "a request that runs has a row"
+    blocked = BlockedRequest(ctx.session, ctx.row, ctx.args, ctx.db_index, [], 0, b"")
+    ctx.blocking.block(blocked)
+    node.waiting[number] = blocked
+    return BLOCKED
 
 
 # -- slots ------------------------------------------------------------------------------------------------------------
@@ -95,7 +116,7 @@ def _add(ctx: Context, node: Node, slots: Iterable[int]) -> bytes:
             raise ReplyError(b"ERR Slot %d is already busy" % slot)
         _note(slot, seen)
     if found is not None:
-        return hand_over(ctx, node, [b"ADDSLOTS", *_numbers(seen)])
+        return _hand_over(ctx, node, [b"ADDSLOTS", *_numbers(seen)])
     for slot in seen:
         node.owned[slot] = ASSIGNED
     node.keep()
@@ -112,7 +133,7 @@ def _delete(ctx: Context, node: Node, slots: Iterable[int]) -> bytes:
             raise ReplyError(b"ERR Slot %d is already unassigned" % slot)
         _note(slot, seen)
     if found is not None:
-        return hand_over(ctx, node, [b"DELSLOTS", *_numbers(seen)])
+        return _hand_over(ctx, node, [b"DELSLOTS", *_numbers(seen)])
     for slot in seen:
         node.owned[slot] = NOT_OWNED
     _give_up(ctx, node)
@@ -136,7 +157,7 @@ def _note(slot: int, seen: set[int]) -> None:
 
 
 @command(
-    "CLUSTER|FLUSHSLOTS", since="3.0.0", flags=CHANGES, complexity="O(1)",
+    "CLUSTER|FLUSHSLOTS", since="3.0.0", flags=CHANGES,
     summary="Removes all slots from the node.",
 )  # fmt: skip
 def cluster_flushslots(ctx: Context, args: list[bytes]) -> bytes:
@@ -144,7 +165,7 @@ def cluster_flushslots(ctx: Context, args: list[bytes]) -> bytes:
     if len(ctx.db):
         raise ReplyError(b"ERR DB must be empty to perform CLUSTER FLUSHSLOTS.")
     if node.map is not None:
-        return hand_over(ctx, node, [b"DELSLOTS", *_numbers(range(SLOTS))])
+        return _hand_over(ctx, node, [b"DELSLOTS", *_numbers(range(SLOTS))])
     node.owned = bytearray(SLOTS)
     _give_up(ctx, node)
     return reply.OK
@@ -155,7 +176,6 @@ def cluster_flushslots(ctx: Context, args: list[bytes]) -> bytes:
     "slot:integer subcommand:<importing:IMPORTING node-id | migrating:MIGRATING node-id | node:NODE node-id | STABLE>",
     since="3.0.0",
     flags=CHANGES,
-    complexity="O(1)",
     summary="Sets the state of a slot that moves from one node to another, or its node.",
 )
 def cluster_setslot(ctx: Context, args: list[bytes]) -> bytes:
@@ -166,7 +186,7 @@ def cluster_setslot(ctx: Context, args: list[bytes]) -> bytes:
         raise ReplyError(b"ERR Please use SETSLOT only with masters.")
     slot, action = _slot(args[2]), args[3].upper()
     if action == b"STABLE" and len(args) == 4:
-        return reply.OK if node.map is None else hand_over(ctx, node, [b"SETSLOT", args[2], action, b""])
+        return reply.OK if node.map is None else _hand_over(ctx, node, [b"SETSLOT", args[2], action, b""])
     if len(args) != 5 or action not in (b"MIGRATING", b"IMPORTING", b"NODE"):
         raise ReplyError(b"ERR Invalid CLUSTER SETSLOT action or number of arguments. Try CLUSTER HELP")
     is_owner = view.owners[slot] is own
@@ -186,7 +206,7 @@ def cluster_setslot(ctx: Context, args: list[bytes]) -> bytes:
             b"ERR Can't assign hashslot %d to a different node while I still hold keys for this hash slot." % slot
         )
     if node.map is not None:
-        return hand_over(ctx, node, [b"SETSLOT", args[2], action, args[4]])
+        return _hand_over(ctx, node, [b"SETSLOT", args[2], action, args[4]])
     if action == b"NODE":
         node.owned[slot] = ASSIGNED
         node.keep()
@@ -214,20 +234,20 @@ def cluster_reset(ctx: Context, args: list[bytes]) -> bytes:
     if len(ctx.db):
         raise ReplyError(b"ERR CLUSTER RESET can't be called with master nodes containing keys")
     if node.map is not None:
-        raise fixed()
+        raise _fixed()
     node.renew(kind == b"HARD")
     _give_up(ctx, node)
     return reply.OK
 
 
 @command(
-    "CLUSTER|BUMPEPOCH", since="3.0.0", flags=CHANGES, tips=VARIES, complexity="O(1)",
+    "CLUSTER|BUMPEPOCH", since="3.0.0", flags=CHANGES, tips=VARIES,
     summary="Advances the epoch.",
 )  # fmt: skip
 def cluster_bumpepoch(ctx: Context, args: list[bytes]) -> bytes:
     node = node_of(ctx)
     if node.map is not None:
-        return hand_over(ctx, node, [b"BUMPEPOCH"])
+        return _hand_over(ctx, node, [b"BUMPEPOCH"])
     if node.epoch:
         return reply.simple(b"STILL %d" % node.epoch)
     node.current_epoch += 1
@@ -238,7 +258,7 @@ def cluster_bumpepoch(ctx: Context, args: list[bytes]) -> bytes:
 
 @command(
     "CLUSTER|SET-CONFIG-EPOCH", "config-epoch:integer", since="3.0.0", flags=CHANGES,
-    complexity="O(1)", summary="Sets a new node's epoch.",
+    summary="Sets a new node's epoch.",
 )  # fmt: skip
 def cluster_set_config_epoch(ctx: Context, args: list[bytes]) -> bytes:
     node = node_of(ctx)
@@ -256,7 +276,7 @@ def cluster_set_config_epoch(ctx: Context, args: list[bytes]) -> bytes:
 
 
 @command(
-    "CLUSTER|SAVECONFIG", since="3.0.0", flags=CHANGES, complexity="O(1)",
+    "CLUSTER|SAVECONFIG", since="3.0.0", flags=CHANGES,
     summary="Writes the node's state to its file.",
 )  # fmt: skip
 def cluster_saveconfig(ctx: Context, args: list[bytes]) -> bytes:
@@ -289,12 +309,12 @@ def cluster_meet(ctx: Context, args: list[bytes]) -> bytes:
         place = b"%b:%b" % (refusals.c_string(args[2]), refusals.c_string(args[3]))
         raise ReplyError(b"ERR Invalid node address specified: " + place)
     if node.map is not None and not any(one.port == port for one in node.map.members):
-        raise fixed()
+        raise _fixed()
     return reply.OK
 
 
 @command(
-    "CLUSTER|FORGET", "node-id", since="3.0.0", flags=CHANGES, complexity="O(1)",
+    "CLUSTER|FORGET", "node-id", since="3.0.0", flags=CHANGES,
     summary="Removes a node from the table. Refused here.",
 )  # fmt: skip
 def cluster_forget(ctx: Context, args: list[bytes]) -> bytes:
@@ -304,11 +324,11 @@ def cluster_forget(ctx: Context, args: list[bytes]) -> bytes:
         raise ReplyError(b"ERR I tried hard but I can't forget myself...")
     if one.id == node.member().master_id:
         raise ReplyError(b"ERR Can't forget my master!")
-    raise fixed()
+    raise _fixed()
 
 
 @command(
-    "CLUSTER|REPLICATE", "node-id", since="3.0.0", flags=CHANGES, complexity="O(1)",
+    "CLUSTER|REPLICATE", "node-id", since="3.0.0", flags=CHANGES,
     summary="Makes the node the replica of another. Refused here.",
 )  # fmt: skip
 def cluster_replicate(ctx: Context, args: list[bytes]) -> bytes:
@@ -319,11 +339,11 @@ def cluster_replicate(ctx: Context, args: list[bytes]) -> bytes:
     own = node.member()
     if own.is_master and (any(own.slots) or len(ctx.db)):
         raise ReplyError(b"ERR To set a master the node must be empty and without assigned slots.")
-    raise fixed()
+    raise _fixed()
 
 
 @command(
-    "CLUSTER|FAILOVER", "options:[FORCE|TAKEOVER]", since="3.0.0", flags=CHANGES, complexity="O(1)",
+    "CLUSTER|FAILOVER", "options:[FORCE|TAKEOVER]", since="3.0.0", flags=CHANGES,
     summary="Makes a replica the master.",
 )  # fmt: skip
 def cluster_failover(ctx: Context, args: list[bytes]) -> bytes:
@@ -337,7 +357,7 @@ def cluster_failover(ctx: Context, args: list[bytes]) -> bytes:
         raise ReplyError(b"ERR You should send CLUSTER FAILOVER to a replica")
     if len(args) < 3:
         raise ReplyError(b"ERR This server takes CLUSTER FAILOVER with FORCE or TAKEOVER only")
-    return hand_over(ctx, node, [b"FAILOVER"])
+    return _hand_over(ctx, node, [b"FAILOVER"])
 
 
 def _not_moved(ctx: Context, args: list[bytes]) -> bytes:
@@ -364,6 +384,5 @@ command(
     since="8.4.0",
     flags=CHANGES,
     tips=VARIES,
-    complexity="O(1)",
     summary="Used by nodes to migrate slots. Refused here.",
 )(_not_moved)

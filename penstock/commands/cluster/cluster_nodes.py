@@ -47,7 +47,6 @@ def unknown_node(id: bytes) -> ReplyError:
     since="3.0.0",
     flags="stale",
     tips=VARIES,
-    complexity="O(1)",
     summary="Returns the state of the cluster.",
 )
 def cluster_info(ctx: Context, args: list[bytes]) -> bytes:
@@ -197,7 +196,7 @@ def cluster_links(ctx: Context, args: list[bytes]) -> bytes:
 # -- nodes ------------------------------------------------------------------------------------------------------------
 
 
-@command("CLUSTER|MYID", since="3.0.0", flags="stale", complexity="O(1)", summary="Returns the node's ID.")
+@command("CLUSTER|MYID", since="3.0.0", flags="stale", summary="Returns the node's ID.")
 def cluster_myid(ctx: Context, args: list[bytes]) -> bytes:
     return _text(node_of(ctx).id)
 
@@ -207,7 +206,6 @@ def cluster_myid(ctx: Context, args: list[bytes]) -> bytes:
     since="7.2.0",
     flags="stale",
     tips=VARIES,
-    complexity="O(1)",
     summary="Returns the ID of the node's shard.",
 )
 def cluster_myshardid(ctx: Context, args: list[bytes]) -> bytes:
@@ -335,7 +333,7 @@ def cluster_slot_stats(ctx: Context, args: list[bytes]) -> bytes:
 
 
 @command(
-    "CLUSTER|HELP", since="5.0.0", flags="loading stale", complexity="O(1)",
+    "CLUSTER|HELP", since="5.0.0", flags="loading stale",
     summary="Lists the subcommands.",
 )  # fmt: skip
 def cluster_help(ctx: Context, args: list[bytes]) -> bytes:

@@ -36,7 +36,6 @@ class Wanted:
     "[target:TO (host port:integer [FORCE])] [ABORT] [TIMEOUT milliseconds]",
     since="6.2.0",
     flags="admin noscript stale",
-    complexity="O(1)",
     summary="Makes one of the replicas the master, and this server its replica.",
 )
 def failover_command(ctx: Context, args: list[bytes]) -> bytes:
