@@ -18,8 +18,6 @@ from penstock.launching.node_process import NodeProcess
 from penstock.testing.embedded import flag
 
 if TYPE_CHECKING:
-    from types import TracebackType
-
     import redis
     from redis.cluster import RedisCluster
 
@@ -100,9 +98,7 @@ class Cluster:
     def __enter__(self) -> "Cluster":
         return self.start()
 
-    def __exit__(
-        self, kind: type[BaseException] | None, failure: BaseException | None, trace: "TracebackType | None"
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def _in_loop(self, work: Coroutine[Any, Any, None]) -> None:

@@ -37,7 +37,6 @@ from penstock.testing.trace import Trace
 
 if TYPE_CHECKING:
     import asyncio
-    from types import TracebackType
 
     import redis
     import redis.asyncio
@@ -156,17 +155,13 @@ class Server:
     def __enter__(self) -> "Server":
         return self.start()
 
-    def __exit__(
-        self, kind: type[BaseException] | None, failure: BaseException | None, trace: "TracebackType | None"
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     async def __aenter__(self) -> "Server":
         return self.start()
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, failure: BaseException | None, trace: "TracebackType | None"
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         self.close()
 
     def restart(self, lost_bytes: int = 0) -> None:

@@ -1,7 +1,6 @@
 """fakeredis's server at a TCP address: an embedded one."""
 
 import threading
-from types import TracebackType
 
 from penstock.testing.fake.servers import PatchedTimeServer, Version, compat_version_of
 
@@ -41,7 +40,5 @@ class TcpFakeServer:
     def __enter__(self) -> "TcpFakeServer":
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, failure: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.server_close()
