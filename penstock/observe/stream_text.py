@@ -138,10 +138,6 @@ def _consumer_labels(one: ConsumerCounts) -> str:
     return f'{{consumer="{_label(one.name)}",db="db{one.db_index}",{group}}}'
 
 
-def text_of(name: bytes) -> str:
-    """A name as a text; bytes that are not UTF-8 are shown as \\xff."""
-    return name.decode(errors="backslashreplace")
-
-
 def _label(name: bytes) -> str:
-    return text_of(name).replace("\\", r"\\").replace("\n", r"\n").replace('"', r"\"")
+    """A name as a text; bytes that are not UTF-8 are shown as \\xff."""
+    return name.decode(errors="backslashreplace").replace("\\", r"\\").replace("\n", r"\n").replace('"', r"\"")

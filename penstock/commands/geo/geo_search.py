@@ -146,6 +146,12 @@ def geosearchstore(ctx: Context, args: list[bytes]) -> bytes:
 # -- before GEOSEARCH ------------------------------------------------------------------------------------------------
 
 
+def _around(ctx: Context, args: list[bytes], by_member: bool, may_store: bool) -> bytes:
+    zset = read_sorted_set(ctx, args[1])
+    search = read_georadius(args, zset, by_member, may_store)
+    return _carried_out(ctx, args, zset, search, b"georadiusstore")
+
+
 @command(
     "GEORADIUS",
     f"key longitude:double latitude:double {RADIUS} {WITH} count-block:[COUNT count [ANY@6.2.0]] {ORDER} {STORE}",
@@ -159,9 +165,7 @@ def geosearchstore(ctx: Context, args: list[bytes]) -> bytes:
     summary="Answers or stores the places of a sorted set that are in a circle around a place.",
 )
 def georadius(ctx: Context, args: list[bytes]) -> bytes:
-    zset = read_sorted_set(ctx, args[1])
-    search = read_georadius(args, zset, by_member=False, may_store=True)
-    return _carried_out(ctx, args, zset, search, b"georadiusstore")
+    return _around(ctx, args, by_member=False, may_store=True)
 
 
 @command(
@@ -176,9 +180,7 @@ def georadius(ctx: Context, args: list[bytes]) -> bytes:
     summary="Answers the places of a sorted set that are in a circle around a place.",
 )
 def georadius_ro(ctx: Context, args: list[bytes]) -> bytes:
-    zset = read_sorted_set(ctx, args[1])
-    search = read_georadius(args, zset, by_member=False, may_store=False)
-    return _carried_out(ctx, args, zset, search, b"")
+    return _around(ctx, args, by_member=False, may_store=False)
 
 
 @command(
@@ -194,9 +196,7 @@ def georadius_ro(ctx: Context, args: list[bytes]) -> bytes:
     summary="Answers or stores the places of a sorted set that are in a circle around one of them.",
 )
 def georadiusbymember(ctx: Context, args: list[bytes]) -> bytes:
-    zset = read_sorted_set(ctx, args[1])
-    search = read_georadius(args, zset, by_member=True, may_store=True)
-    return _carried_out(ctx, args, zset, search, b"georadiusstore")
+    return _around(ctx, args, by_member=True, may_store=True)
 
 
 @command(
@@ -211,6 +211,4 @@ def georadiusbymember(ctx: Context, args: list[bytes]) -> bytes:
     summary="Answers the places of a sorted set that are in a circle around one of them.",
 )
 def georadiusbymember_ro(ctx: Context, args: list[bytes]) -> bytes:
-    zset = read_sorted_set(ctx, args[1])
-    search = read_georadius(args, zset, by_member=True, may_store=False)
-    return _carried_out(ctx, args, zset, search, b"")
+    return _around(ctx, args, by_member=True, may_store=False)

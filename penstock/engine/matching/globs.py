@@ -10,13 +10,8 @@ not (Redis 8.6.3; the corners are the table in tests/commands/test_globs.py).
 import re
 from typing import Final
 
-from penstock.engine.matching.glob_classes import class_end, class_members, either_case
-from penstock.engine.matching.long_globs import LongGlob
-
-STAR: Final = 0x2A
-QUESTION: Final = 0x3F
-BRACKET: Final = 0x5B
-BACKSLASH: Final = 0x5C
+from penstock.engine.matching.glob_classes import BACKSLASH, class_end, class_members, either_case
+from penstock.engine.matching.long_globs import BRACKET, QUESTION, STAR, LongGlob
 
 SPECIAL: Final = (STAR, QUESTION, BRACKET, BACKSLASH)
 LONGEST_EXPRESSION: Final = (

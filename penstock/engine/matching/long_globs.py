@@ -9,12 +9,11 @@ of globs.py and a naive matcher are its oracles in tests/commands/test_globs.py.
 import re
 from typing import Final, TypeAlias
 
-from penstock.engine.matching.glob_classes import class_end, class_members, either_case
+from penstock.engine.matching.glob_classes import BACKSLASH, class_end, class_members, either_case
 
 STAR: Final = 0x2A
 QUESTION: Final = 0x3F
 BRACKET: Final = 0x5B
-BACKSLASH: Final = 0x5C
 
 MOST_STARS: Final = 1000  # with something behind them; a pattern that has more matches nothing (Redis 8.6.3)
 
