@@ -44,14 +44,37 @@ def integer_or(word: bytes, text: bytes) -> int:
         raise ReplyError(text) from None
 
 
-def positive(word: bytes, text: bytes) -> int:
-    """A number of at least 1; `text` is the refusal of anything else."""
+def at_least(least: int, word: bytes, text: bytes) -> int:
+    """An integer from `least` on; `text` is the refusal of anything else."""
     number = integer_or(word, text)
-    if number < 1:
+    if number < least:
         raise ReplyError(text)
     return number
 
 
+def within(least: int, most: int, word: bytes, text: bytes) -> int:
+    """As `at_least`, up to `most`."""
+    number = at_least(least, word, text)
+    if number > most:
+        raise ReplyError(text)
+    return number
+
+
+def not_negative(word: bytes) -> int:
+    """An integer from 0 on, else `ERR value is out of range, must be positive`."""
+    return at_least(0, word, b"ERR value is out of range, must be positive")
+
+
+def timeout_ms(word: bytes, now_ms: int) -> int:
+    """A timeout in whole milliseconds, 0 for ever: BLOCK, WAIT."""
+    milliseconds = integer_or(word, b"ERR timeout is not an integer or out of range")
+    if milliseconds < 0:
+        raise ReplyError(b"ERR timeout is negative")
+    if milliseconds > MAX_INT64 - now_ms:
+        raise ReplyError(b"ERR timeout is out of range")
+    return milliseconds
+
+
 def count(word: bytes) -> int:
     """The number behind COUNT of what pops or moves several elements: ZMPOP, LMPOP, LMOVEM, ZMOVE."""
-    return positive(word, b"ERR count should be greater than 0")
+    return at_least(1, word, b"ERR count should be greater than 0")

@@ -84,11 +84,7 @@ def cluster_delslotsrange(ctx: Context, args: list[bytes]) -> bytes:
 
 
 def _slot(word: bytes) -> int:
-    refusal = b"ERR Invalid or out of range slot"
-    slot = arguments.integer_or(word, refusal)
-    if not 0 <= slot < SLOTS:
-        raise ReplyError(refusal)
-    return slot
+    return arguments.within(0, SLOTS - 1, word, b"ERR Invalid or out of range slot")
 
 
 def _single(args: list[bytes]) -> list[int]:

@@ -1,4 +1,4 @@
-"""The count argument of SRANDMEMBER and HRANDFIELD, and the random names that it asks for (Redis 8.6.3)."""
+"""The count of SRANDMEMBER, HRANDFIELD and ZRANDMEMBER, and the random names that it asks for (Redis 8.6.3)."""
 
 from collections.abc import Callable, Collection
 from random import Random

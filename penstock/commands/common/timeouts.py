@@ -11,14 +11,8 @@ FEW_DIGITS: Final = 12  # a number with fewer digits is in range and needs no ch
 
 def deadline(word: bytes, now_ms: int) -> int:
     """The unix time in ms at which a timeout in milliseconds ends; FOR_EVER for 0."""
-    timeout_ms = arguments.integer_or(word, b"ERR timeout is not an integer or out of range")
-    if timeout_ms < 0:
-        raise ReplyError(b"ERR timeout is negative")
-    if timeout_ms == 0:
-        return FOR_EVER
-    if timeout_ms > arguments.MAX_INT64 - now_ms:
-        raise ReplyError(b"ERR timeout is out of range")
-    return now_ms + timeout_ms
+    timeout_ms = arguments.timeout_ms(word, now_ms)
+    return now_ms + timeout_ms if timeout_ms else FOR_EVER
 
 
 def deadline_in_seconds(word: bytes, now_ms: int) -> int:

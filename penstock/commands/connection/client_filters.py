@@ -106,10 +106,7 @@ def kind(word: bytes, is_valkey: bool = False) -> bytes:
 def _wanted(ctx: Context, option: bytes, condition: bytes, value: bytes) -> Wanted:
     """The value of a condition; `option` is its word with NOT-, as refusals have it."""
     if condition == b"ID":
-        id = arguments.integer_or(value, BAD_ID)
-        if id <= 0:
-            raise ReplyError(BAD_ID)
-        return frozenset((id,))
+        return frozenset((arguments.at_least(1, value, BAD_ID),))
     if condition in (b"MAXAGE", b"IDLE"):
         seconds = arguments.integer_or(value, b"ERR %b is not an integer or out of range" % option.lower())
         if seconds <= 0:

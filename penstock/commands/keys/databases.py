@@ -99,8 +99,8 @@ def _flush(ctx: Context, db_index: int) -> None:
 def swapdb(ctx: Context, args: list[bytes]) -> bytes:
     if ctx.cluster is not None:
         raise ReplyError(b"ERR SWAPDB is not allowed in cluster mode")
-    one = _read_index(args[1], b"ERR invalid first DB index")
-    other = _read_index(args[2], b"ERR invalid second DB index")
+    one = arguments.within(MIN_INT32, MAX_INT32, args[1], b"ERR invalid first DB index")
+    other = arguments.within(MIN_INT32, MAX_INT32, args[2], b"ERR invalid second DB index")
     keyspace = ctx.keyspace
     count = len(keyspace.databases)
     if not (0 <= one < count and 0 <= other < count):
@@ -116,13 +116,6 @@ def swapdb(ctx: Context, args: list[bytes]) -> bytes:
     ctx.dirty += 1
     ctx.log_request(args)
     return reply.OK
-
-
-def _read_index(word: bytes, text: bytes) -> int:
-    number = arguments.integer_or(word, text)
-    if not MIN_INT32 <= number <= MAX_INT32:
-        raise ReplyError(text)
-    return number
 
 
 def _break_swapped(ctx: Context, db_index: int, partner: int) -> None:

@@ -10,7 +10,6 @@ from penstock.commands.common.overwriting import create
 from penstock.engine import arguments, refusals
 from penstock.engine.context import Context
 from penstock.engine.table.command_table import command
-from penstock.errors import ReplyError
 from penstock.protocol import reply
 from penstock.storage.types.lists import List
 
@@ -191,9 +190,7 @@ def _pop(ctx: Context, args: list[bytes], left: bool) -> bytes:
         return reply.bulk(item)
     if len(args) > 3:
         raise refusals.arity(b"lpop" if left else b"rpop")
-    count = arguments.integer_or(args[2], b"ERR value is out of range, must be positive")
-    if count < 0:
-        raise ReplyError(b"ERR value is out of range, must be positive")
+    count = arguments.not_negative(args[2])
     found = list_at(ctx, key)
     if found is None:
         return reply.null_array(ctx.resp3)

@@ -202,10 +202,7 @@ def _read_search(args: list[bytes]) -> Search:
                     b"or use negative to start from the end of the list"
                 )
             continue
-        text = b"ERR %b can't be negative" % option
-        number = arguments.integer_or(args[at + 1], text)
-        if number < 0:
-            raise ReplyError(text)
+        number = arguments.at_least(0, args[at + 1], b"ERR %b can't be negative" % option)
         if option == b"COUNT":
             search.max_count, search.wants_all = number or MAX_INT64, True
         else:

@@ -14,7 +14,6 @@ from penstock.engine import arguments, refusals
 from penstock.engine.context import BLOCKED, Context
 from penstock.engine.table.command_table import command
 from penstock.engine.waiting.blocked_request import BlockedRequest
-from penstock.errors import ReplyError
 from penstock.protocol import reply
 from penstock.storage.types.lists import List
 
@@ -194,10 +193,7 @@ class PopArguments:
 
 def _read_several(args: list[bytes], at: int) -> PopArguments:
     """Read `numkeys key ... LEFT|RIGHT [COUNT n]` from args[at] on, checked in Redis's order."""
-    text = b"ERR numkeys should be greater than 0"
-    numkeys = arguments.integer_or(args[at], text)
-    if numkeys <= 0:
-        raise ReplyError(text)
+    numkeys = arguments.at_least(1, args[at], b"ERR numkeys should be greater than 0")
     where = at + 1 + numkeys
     if where >= len(args):
         raise refusals.syntax()

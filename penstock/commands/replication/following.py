@@ -37,9 +37,7 @@ def replicaof(ctx: Context, args: list[bytes]) -> bytes:
         return reply.OK
     if ctx.session.is_replica:
         raise ReplyError(b"ERR Command is not valid when client is a replica.")
-    port = arguments.integer_or(args[2], BAD_PORT)
-    if not 0 <= port <= HIGHEST_PORT:
-        raise ReplyError(BAD_PORT)
+    port = arguments.within(0, HIGHEST_PORT, args[2], BAD_PORT)
     host = args[1].decode(errors="surrogateescape")
     master = ctx.replication.master
     if master is not None and (master.host, master.port) == (host, port):

@@ -13,7 +13,6 @@ from penstock.engine.waiting.blocked_request import BlockedRequest
 from penstock.engine.waiting.sync_waiting import NO_LOG, WITHOUT_LOG, Wanted
 from penstock.errors import ReplyError
 
-POSITIVE: Final = b"ERR value is out of range, must be positive"
 NOT_ON_REPLICA: Final = (
     b"ERR WAIT cannot be used with replica instances. Please also note that since Redis 4.0 if a replica is configured"
     b" to be writable (which is not the default) writes to replicas are just local and are not propagated."
@@ -61,9 +60,7 @@ def waitaof(ctx: Context, args: list[bytes]) -> bytes:
     local = arguments.integer(args[1])
     if local not in (0, 1):
         raise ReplyError(b"ERR value is out of range, value must between 0 and 1")
-    replicas = arguments.integer_or(args[2], POSITIVE)
-    if replicas < 0:
-        raise ReplyError(POSITIVE)
+    replicas = arguments.not_negative(args[2])
     deadline_ms = timeouts.deadline(args[3], ctx.now_ms)
     logged = ctx.persistence.log is not None and ctx.settings.yes("appendonly")
     if local and not logged:

@@ -23,7 +23,6 @@ from penstock.storage.keyspace import Value
 from penstock.storage.streams.stream import Stream
 from penstock.storage.types.large_strings import LargeString
 
-POSITIVE: Final = b"ERR value is out of range, must be positive"
 NUMBER: Final = re.compile(rb"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 SIZE: Final = re.compile(rb"(\d+)(b|k|kb|m|mb|g|gb)?", re.IGNORECASE)
 UNITS: Final = {b"b": 1, b"k": 10**3, b"kb": 2**10, b"m": 10**6, b"mb": 2**20, b"g": 10**9, b"gb": 2**30}
@@ -172,22 +171,15 @@ def _digest_value(ctx: Context, args: list[bytes]) -> bytes:
 
 def _populate(ctx: Context, args: list[bytes]) -> bytes:
     """Create strings `prefix:0`, `prefix:1`, ... with values `value:0`, ...; existing keys stay. Not logged."""
-    count = _positive(args[2])
+    count = arguments.not_negative(args[2])
     prefix = args[3] if len(args) > 3 else b"key"
-    size = _positive(args[4]) if len(args) > 4 else 0
+    size = arguments.not_negative(args[4]) if len(args) > 4 else 0
     for number in range(count):
         key = b"%b:%d" % (prefix, number)
         if not ctx.has(key):
             value = b"value:%d" % number
             ctx.put(key, value[:size].ljust(size, b"\0") if size else value)
     return reply.OK
-
-
-def _positive(word: bytes) -> int:
-    number = arguments.integer_or(word, POSITIVE)
-    if number < 0:
-        raise ReplyError(POSITIVE)
-    return number
 
 
 # -- tables -----------------------------------------------------------------------------------------------------------

@@ -46,12 +46,12 @@ def hotkeys_start(ctx: Context, args: list[bytes]) -> bytes:
         if at + 1 == len(args):
             raise refusals.syntax()
         if option == b"COUNT":
-            count = _within(args[at + 1], 1, MOST_SHOWN, b"ERR COUNT must be between 1 and 64")
+            count = arguments.within(1, MOST_SHOWN, args[at + 1], b"ERR COUNT must be between 1 and 64")
         elif option == b"SAMPLE":
-            sample = _within(args[at + 1], 1, arguments.MAX_INT64, b"ERR SAMPLE ratio must be positive")
+            sample = arguments.at_least(1, args[at + 1], b"ERR SAMPLE ratio must be positive")
         elif option == b"DURATION":
             refusal = b"ERR DURATION must be between 1 and 1000000"
-            duration_ms = _within(args[at + 1], 1, LONGEST_S, refusal) * 1000
+            duration_ms = arguments.within(1, LONGEST_S, args[at + 1], refusal) * 1000
         elif option == b"SLOTS":
             if slots:
                 raise ReplyError(b"ERR SLOTS parameter already specified")
@@ -69,7 +69,7 @@ def _read_metrics(args: list[bytes]) -> tuple[list[bytes], int]:
     """The metrics, and the place of what follows them. Unknown ones count, but are passed over (Redis 8.6.3)."""
     if len(args) < 4 or args[2].upper() != b"METRICS":
         raise ReplyError(b"ERR METRICS parameter is required")
-    count = _within(args[3], 1, len(METRICS), b"ERR METRICS count must be > 0 and <= 2")
+    count = arguments.within(1, len(METRICS), args[3], b"ERR METRICS count must be > 0 and <= 2")
     named = [word.upper() for word in args[4 : 4 + count]]
     metrics: list[bytes] = []
     for name in named:
@@ -88,26 +88,19 @@ def _read_slots(args: list[bytes], at: int, rules: SlotRules | None) -> frozense
     """The slots behind their count, which is at a place."""
     if rules is None:
         raise ReplyError(b"ERR SLOTS parameter cannot be used in non-cluster mode")
-    count = _within(args[at], 1, SLOTS, b"ERR SLOTS count must be between 1 and 16384")
+    count = arguments.within(1, SLOTS, args[at], b"ERR SLOTS count must be between 1 and 16384")
     words = args[at + 1 : at + 1 + count]
     if len(words) < count:
         raise ReplyError(b"ERR not enough slot numbers provided")
     slots: set[int] = set()
     for word in words:
-        slot = _within(word, 0, SLOTS - 1, b"ERR Invalid or out of range slot")
+        slot = arguments.within(0, SLOTS - 1, word, b"ERR Invalid or out of range slot")
         if not rules.node.owns(slot):
             raise ReplyError(b"ERR slot %d not handled by this node" % slot)
         if slot in slots:
             raise ReplyError(b"ERR duplicate slot number")
         slots.add(slot)
     return frozenset(slots)
-
-
-def _within(word: bytes, least: int, most: int, refusal: bytes) -> int:
-    number = arguments.integer_or(word, refusal)
-    if not least <= number <= most:
-        raise ReplyError(refusal)
-    return number
 
 
 @command(

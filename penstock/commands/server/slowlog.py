@@ -10,7 +10,6 @@ from penstock.engine import arguments, refusals
 from penstock.engine.context import Context
 from penstock.engine.table.command_table import command, container
 from penstock.engine.telemetry.request_log import RequestLog
-from penstock.errors import ReplyError
 from penstock.protocol import reply
 
 DEFAULT_SHOWN: Final = 10
@@ -38,11 +37,7 @@ def slowlog_get(ctx: Context, args: list[bytes]) -> bytes:
 
 def read_count(word: bytes) -> int:
     """How many requests are to be shown: ALL or more."""
-    refusal = b"ERR count should be greater than or equal to -1"
-    count = arguments.integer_or(word, refusal)
-    if count < ALL:
-        raise ReplyError(refusal)
-    return count
+    return arguments.at_least(ALL, word, b"ERR count should be greater than or equal to -1")
 
 
 def newest(ctx: Context, log: RequestLog, count: int) -> bytes:

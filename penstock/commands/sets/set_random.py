@@ -12,7 +12,6 @@ from penstock.commands.sets.set_members import limits, notify_removed, read_live
 from penstock.engine import arguments, refusals
 from penstock.engine.context import Context
 from penstock.engine.table.command_table import command
-from penstock.errors import ReplyError
 from penstock.protocol import reply
 from penstock.storage.types.sets import Set
 
@@ -56,10 +55,7 @@ def spop(ctx: Context, args: list[bytes]) -> bytes:
 
 
 def _spop_some(ctx: Context, key: bytes, word: bytes) -> bytes:
-    refusal = b"ERR value is out of range, must be positive"
-    count = arguments.integer_or(word, refusal)
-    if count < 0:
-        raise ReplyError(refusal)
+    count = arguments.not_negative(word)
     found = _live(ctx, key)
     if found is None or not count:
         return reply.set_of([], ctx.resp3)

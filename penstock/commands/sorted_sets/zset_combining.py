@@ -242,10 +242,7 @@ def zintercard(ctx: Context, args: list[bytes]) -> bytes:
     while at < len(args):
         if args[at].upper() != b"LIMIT" or at + 1 == len(args):
             raise refusals.syntax()
-        refusal = b"ERR LIMIT can't be negative"
-        limit = arguments.integer_or(args[at + 1], refusal)
-        if limit < 0:
-            raise ReplyError(refusal)
+        limit = arguments.at_least(0, args[at + 1], b"ERR LIMIT can't be negative")
         at += 2
     count = len(_common(sorted(sources, key=len)))
     return reply.integer(min(count, limit) if limit else count)

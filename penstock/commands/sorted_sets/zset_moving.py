@@ -145,7 +145,7 @@ def _read_members(args: list[bytes]) -> tuple[bytes, list[bytes]]:
     at = 4 if condition in (b"NX", b"XX") else 3
     if args[at].upper() != b"MEMBERS":
         raise refusals.syntax()
-    count = arguments.positive(args[at + 1], b"ERR num-members should be greater than 0")
+    count = arguments.at_least(1, args[at + 1], b"ERR num-members should be greater than 0")
     if count != len(args) - at - 2:
         raise refusals.syntax()
     return condition if at == 4 else b"", args[at + 2 :]

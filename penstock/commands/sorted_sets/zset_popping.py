@@ -18,7 +18,6 @@ from penstock.engine import arguments, refusals
 from penstock.engine.context import BLOCKED, Context
 from penstock.engine.table.command_table import command
 from penstock.engine.waiting.blocked_request import BlockedRequest
-from penstock.errors import ReplyError
 from penstock.protocol import reply
 from penstock.storage.types.sorted_sets import Pair, SortedSet
 
@@ -86,9 +85,7 @@ def _pop(ctx: Context, args: list[bytes], lowest: bool) -> bytes:
     key = args[1]
     count = 1
     if len(args) == 3:
-        count = arguments.integer_or(args[2], b"ERR value is out of range, must be positive")
-        if count < 0:
-            raise ReplyError(b"ERR value is out of range, must be positive")
+        count = arguments.not_negative(args[2])
     zset = sorted_set(ctx, key)
     if zset is None or not count:
         return reply.EMPTY_ARRAY
@@ -189,10 +186,7 @@ def bzmpop(ctx: Context, args: list[bytes]) -> bytes:
 
 def _read_many(args: list[bytes], at: int) -> tuple[list[bytes], bool, int]:
     """Read from the number of keys on: the keys, whether the lowest scores are wanted, how many members."""
-    refusal = b"ERR numkeys should be greater than 0"
-    number = arguments.integer_or(args[at], refusal)
-    if number < 1:
-        raise ReplyError(refusal)
+    number = arguments.at_least(1, args[at], b"ERR numkeys should be greater than 0")
     where_at = at + 1 + number
     where = args[where_at].upper() if where_at < len(args) else b""
     if where not in (b"MIN", b"MAX"):

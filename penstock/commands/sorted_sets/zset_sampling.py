@@ -5,10 +5,11 @@ Tests: transcripts sorted_sets; cases commands/test_sorted_sets; law against_red
 
 from typing import Final
 
+from penstock.commands.common.random_count import MAX_DRAWS, read_count
 from penstock.commands.common.repeated_values import repeated_bulks, repeated_pairs
 from penstock.commands.common.scan_cursor import read_cursor, read_page
 from penstock.commands.sorted_sets.zset_values import members_reply, read_sorted_set
-from penstock.engine import arguments, refusals
+from penstock.engine import refusals
 from penstock.engine.arguments import MAX_INT64
 from penstock.engine.context import Context
 from penstock.engine.numbers import score_text
@@ -18,7 +19,6 @@ from penstock.protocol import reply
 from penstock.storage.types.sorted_sets import Pair, SortedSet
 
 DRAWS_A_MEMBER: Final = 8
-MAX_DRAWS: Final = 1 << 24  # with repetitions; Redis has no limit and runs until its memory is full
 
 
 @command(
@@ -37,9 +37,7 @@ def zrandmember(ctx: Context, args: list[bytes]) -> bytes:
         if zset is None:
             return reply.null(ctx.resp3)
         return reply.bulk(_random_pairs(ctx, zset, 1)[0][1])
-    count = arguments.integer(args[2])
-    if count < -MAX_INT64:
-        raise ReplyError(b"ERR value is out of range, value must between %d and %d" % (-MAX_INT64, MAX_INT64))
+    count = read_count(args[2])
     if len(args) > 4 or (len(args) == 4 and args[3].upper() != b"WITHSCORES"):
         raise refusals.syntax()
     if len(args) == 4 and not -MAX_INT64 // 2 < count <= MAX_INT64 // 2:

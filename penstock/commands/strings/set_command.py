@@ -202,10 +202,7 @@ def _notify_set(ctx: Context, key: bytes) -> None:
     summary="Sets several keys to strings; options require that all or none exist, and give a time of expiry.",
 )
 def msetex(ctx: Context, args: list[bytes]) -> bytes:
-    text = b"ERR invalid numkeys value"
-    numkeys = arguments.integer_or(args[1], text)
-    if not 0 < numkeys <= MOST_KEYS:
-        raise ReplyError(text)
+    numkeys = arguments.within(1, MOST_KEYS, args[1], b"ERR invalid numkeys value")
     options_at = 2 + 2 * numkeys
     if options_at > len(args):
         raise ReplyError(b"ERR wrong number of key-value pairs")

@@ -12,7 +12,6 @@ from penstock.native.build import IS_COMPILED
 
 UNLIMITED: Final = 2**63  # COUNT, MAXCOUNT or MAXSIZE not given
 NOT_GIVEN: Final = -1
-MAX_INT64: Final = 2**63 - 1
 STREAMS_AT: Final = 1  # where STREAMS is at the earliest
 GROUP_STREAMS_AT: Final = 4  # likewise, behind GROUP
 KEY_FLAGS: Final = "RO access"
@@ -93,7 +92,7 @@ def read(ctx: Context, args: list[bytes], by_group: bool) -> ReadArguments:
             if options.count <= 0:
                 options.count = UNLIMITED
         elif word == b"BLOCK":
-            options.block_ms = timeout_ms(args[at + 1], ctx.now_ms)
+            options.block_ms = arguments.timeout_ms(args[at + 1], ctx.now_ms)
         elif word in (b"MAXCOUNT", b"MAXSIZE") and not ctx.hides(word):
             _read_budget(options, word, args[at + 1])
         elif word == b"GROUP":
@@ -154,10 +153,7 @@ def _refuse_outside_group(by_group: bool, word: bytes) -> None:
 
 
 def _read_budget(options: ReadArguments, word: bytes, value: bytes) -> None:
-    text = b"ERR %b must be a positive integer" % word
-    budget = arguments.integer_or(value, text)
-    if budget <= 0:
-        raise ReplyError(text)
+    budget = arguments.at_least(1, value, b"ERR %b must be a positive integer" % word)
     if word == b"MAXCOUNT":
         options.max_count = budget
     else:
@@ -178,13 +174,3 @@ def _read_streams(ctx: Context, options: ReadArguments, args: list[bytes], at: i
     options.ids_at = at + count // 2
     options.keys = args[at : options.ids_at]
     options.ids = args[options.ids_at :]
-
-
-def timeout_ms(word: bytes, now_ms: int) -> int:
-    """A BLOCK timeout in whole milliseconds; 0 for ever."""
-    milliseconds = arguments.integer_or(word, b"ERR timeout is not an integer or out of range")
-    if milliseconds < 0:
-        raise ReplyError(b"ERR timeout is negative")
-    if milliseconds > MAX_INT64 - now_ms:
-        raise ReplyError(b"ERR timeout is out of range")
-    return milliseconds
