@@ -129,7 +129,7 @@ def test_a_message_that_was_sent_twice_is_there_once(
     for message in ("m1", "m2", "m1", "m3", "m3"):
         server.xadd("messages", {"message": message, "body": "x"})
 
-    run("What a producer sent twice")
+    run("Messages that a producer sent twice")
 
     assert sorted(row.message for row in spark.read.parquet(f"{tmp_path}/messages").collect()) == ["m1", "m2", "m3"]
 
@@ -157,7 +157,7 @@ def test_a_job_that_fails_comes_again_later_and_at_last_is_a_dead_letter(
         for rounds in (("a", 1_000), ("b", 1_000), ("c", 2_000)), (("a", 3_000), ("d", 3_500)), (("a", 4_000),):
             for job, second in rounds:
                 server.xadd("failed", {"job": job, "body": f"of {job}"}, f"{second}000-*")
-            run("Again later, but not for ever")
+            run("Retries with a delay and a limit")
     finally:
         for setting, value in zip(settings, before, strict=True):
             spark.conf.set(setting, value)
