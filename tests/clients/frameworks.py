@@ -150,9 +150,10 @@ ALONE = (
         "rq worker jobs --url {url} --worker-ttl 17 --maintenance-interval 2 --job-monitoring-interval 1",
         "queue, results, retries after abandonment",
         jobs=200,
-        remark="looks for abandoned jobs between two waits for a new one, which last 405 seconds by default, and takes "
-        "a job for abandoned after 61 seconds: its workers are run with --worker-ttl 17, which makes the waits 2 "
-        "seconds long. Without it one job or two were missing after 150 seconds, on Redis 8.6.3 as here",
+        remark="counts a job as abandoned after 61 seconds, but looks for such jobs only between two waits for a new "
+        "job, which last 405 seconds by default: its workers are run with --worker-ttl 17, which makes the "
+        "waits 2 seconds long. Without it one or two jobs were missing after 150 seconds, on Redis 8.6.3 as "
+        "here",
     ),
     _python(
         "taskiq",
@@ -162,9 +163,9 @@ ALONE = (
         kept=360,
         beside="taskiq scheduler taskiq_app:scheduler --update-interval 1",
         nudged=True,
-        remark="looks for lost jobs only after a new job came, so more were sent; its scheduler is restarted "
-        "too, as a running one does not repeat what it could not send while the server was away. With one that is not "
-        "started again up to ten scheduled jobs of 400 were missing, on Redis 8.6.3 as here",
+        remark="looks for lost jobs only after a new job, so more jobs were sent. Its scheduler is restarted, too, "
+        "because it does not repeat jobs that it could not send while the server was down: without a restart "
+        "up to ten scheduled jobs of 400 were missing, on Redis 8.6.3 as here",
     ),
     _python("arq", "arq", "arq arq_app.WorkerSettings", "queue, results"),
     _python(
@@ -173,9 +174,9 @@ ALONE = (
         "celery -A celery_app worker -c 2 --loglevel info",
         "broker, results, late acknowledgement",
         may_lose=3,
-        remark="takes a job by BRPOP and notes it as unacknowledged by a second request: what a worker had taken and "
-        "not yet noted when it was killed, or when the server went away, is gone. On a busy machine one or two of 400 "
-        "were, here, and one on Redis 8.6.3",
+        remark="takes a job by BRPOP and records it as unacknowledged by a second request: a job is lost if the "
+        "worker is killed, or the server goes down, between the two. On a busy machine one or two of 400 were "
+        "lost here, and one on Redis 8.6.3",
     ),
     _python("dramatiq", "dramatiq", "dramatiq dramatiq_app -p 1 -t 2", "broker, results, heartbeat"),
     _python(
@@ -184,8 +185,8 @@ ALONE = (
         "huey_consumer huey_app.huey -w 2",
         "queue, results, schedule",
         may_lose=4,
-        remark="takes jobs by BRPOP and has no acknowledgement: what a killed worker held is gone, on any server: "
-        "none, one or two of 400 here, none or three on Redis 8.6.3",
+        remark="takes jobs by BRPOP and has no acknowledgement, so the job of a killed worker is lost, on any "
+        "server: none, one or two of 400 here, none or three on Redis 8.6.3",
     ),
     _python("walrus", "walrus", "python walrus_app.py work", "consumer group, claims, locks, hashes"),
     _python(
@@ -195,8 +196,8 @@ ALONE = (
         "stream group with claims, list, pub/sub as request and reply",
         may_lose=10,
         kept=50,
-        remark="a list subscriber has no acknowledgement: what a killed worker held is gone, on any server: none or "
-        "one of 400 here. Courses on Redis 8.6.3 lost nothing",
+        remark="a list subscriber has no acknowledgement, so the job of a killed worker is lost, on any server: none "
+        "or one of 400 here, none on Redis 8.6.3",
     ),
     _python("streaq", "streaq", "streaq run streaq_app:worker", "streams by scripts, delays, results, reclaiming"),
     _python(
@@ -205,8 +206,8 @@ ALONE = (
         "docket worker --docket jobs --url {url} --tasks docket_app:tasks --redelivery-timeout 4s --concurrency 4",
         "stream by scripts, schedule, results, redelivery",
         kept=390,
-        remark="keeps a task as failed if the connection is lost while it runs, though its work is done: "
-        "up to three of 400 in a course, on Redis 8.6.3 as here",
+        remark="records a task as failed if the connection is lost while the task runs, although its work is done: "
+        "up to three of 400 in a run, on Redis 8.6.3 as here",
     ),
     _node("bullmq", "bullmq", "bullmq.mjs", "queue by scripts, priorities, delays, stalled jobs, results", jobs=2000),
     _node("ioredis 6", "ioredis", "ioredis.mjs", "consumer group, XAUTOCLAIM, pipelines, own script", jobs=2000),

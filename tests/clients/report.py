@@ -18,24 +18,23 @@ from tests.clients.servers import NAMED
 ELSEWHERE = Path(__file__).parent / "elsewhere.json"
 PAGE = Path(__file__).parent.parent.parent / "docs/clients.md"
 SUITES = """\
-* Clients of a cluster are beside a server with `cluster-enabled yes` and `cluster-announce-ip`: to a node that \
-does not tell its address ioredis makes no connection, on Redis 8.6.3 as here.
-* Suites of libraries, their own tests on both servers: pottery 3.0.1 without its doctests, 302 of 305 here and 301 on \
-Redis 8.6.3 (three compare what redis-py 7.4 prints, one depends on the machine's speed); the client-side cache of \
-cashews 7.6.0, 11 of 11 on both. Their source distributions lack the fixtures that name the server; that of coredis \
-6.9.0 has no tests.
+* Cluster clients run against a server with `cluster-enabled yes` and `cluster-announce-ip`: ioredis does not connect \
+to a node that does not name its address, on Redis 8.6.3 as here.
+* Libraries' own tests on both servers: pottery 3.0.1 without its doctests, 302 of 305 here and 301 on Redis 8.6.3 \
+(three compare what redis-py 7.4 prints, one depends on the machine's speed); the client-side cache of cashews 7.6.0, \
+11 of 11 on both. Their source distributions lack the fixtures that name the server; that of coredis 6.9.0 has no tests.
 """
 HEAD = """# Frameworks and clients that were run
 
-Written by `make clients`. Each framework and client below is as its authors ship it, and runs its own worker processes
-against one Penstock: half of the jobs are sent, one of two workers is killed (SIGKILL, with its children) and replaced,
-the server is stopped and started on the same data, the other half is sent. A job writes its result to a file that the
-server knows nothing of: *done* is counted there, *again* are jobs that ran more than once (at-least-once delivery),
-*read back* are the right results that the framework itself returned afterwards, and *restarts* are workers that ended
-by themselves when the server went away and were started again, as a container host does. *Behind Sentinels* the master
-of three servers is killed instead, a replica is promoted, and the old master comes back; with *three nodes*
-(`penstock cluster`) the slots of the jobs move to other nodes, which are killed then. The last column is the same
-course on {server}: done, again, read back, restarts.
+Written by `make clients`. Each framework and client below is unmodified, and runs its own worker processes against
+one Penstock: half of the jobs are sent, one of two workers is killed (SIGKILL, with its children) and replaced, the
+server is stopped and started on the same data, and the other half is sent. Each job writes its result to a file that
+the server does not use. *Done* counts the jobs in that file, *again* the jobs that ran more than once (at-least-once
+delivery), *read back* the right results that the framework itself returned afterwards, and *restarts* the workers
+that ended by themselves while the server was down and were started again, as a container host does. *Behind
+Sentinels* the master of three servers is killed instead, a replica is promoted, and the old master comes back. With
+*three nodes* (`penstock cluster`) the slots of the jobs move to other nodes, which are then killed. The last column
+has done, again, read back and restarts of the same run on {server}.
 
 | framework | version | what was exercised | jobs | done | again | read back | restarts | result | {server} |
 | --- | --- | --- | ---: | ---: | ---: | ---: | ---: | --- | --- |
