@@ -1,4 +1,4 @@
-"""The clients of a server: their sessions, what they watch, track and monitor, and what is to be sent to them."""
+"""The clients of a server: their sessions, their watched and tracked keys, monitors, and messages to send to them."""
 
 import random
 

@@ -50,7 +50,7 @@ class Conditions:
 
     @property
     def may_expire(self) -> bool:
-        """Whether a tick may remove what has expired."""
+        """Whether a tick may remove expired keys and fields."""
         return self.active_expiry and not self.cron_is_paused and not self._loading
 
     @property
@@ -84,12 +84,12 @@ class Conditions:
         self.set(PAUSED, until_ms > 0 or self._holds_writes)
 
     def hold_writes(self) -> None:
-        """FAILOVER: hold back what may write, whatever CLIENT PAUSE and UNPAUSE say."""
+        """FAILOVER: hold back requests that may write, also after CLIENT UNPAUSE."""
         self._holds_writes = True
         self.set(PAUSED, True)
 
     def end_holding(self) -> None:
-        """FAILOVER is over: the next tick runs what was held back."""
+        """FAILOVER is over: the next tick runs the requests that were held back."""
         self._holds_writes = False
         self.paused_until_ms = max(self.paused_until_ms, self._clock.now_us() // 1000)
 
@@ -97,5 +97,5 @@ class Conditions:
         return self._holds_writes or now_ms < self._paused_until_ms
 
     def keeps_expired(self, now_ms: int) -> bool:
-        """Whether what has expired is only hidden: while writes are paused, and on a replica until the master's DEL."""
+        """Whether expired keys are only hidden: while writes are paused, and on a replica until the master's DEL."""
         return self.bits & FOLLOWING != 0 or self.writes_paused(now_ms)

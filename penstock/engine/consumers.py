@@ -13,8 +13,8 @@ from penstock.storage.streams.pending.group import Group
 def new_consumer(ctx: Context, key: bytes, group: Group, name: bytes) -> Consumer:
     """Make a consumer that does not exist yet, named explicitly or by a first read or claim.
 
-    It is logged here, whatever the request does with it: a read or a claim may leave it with nothing, and what it gets
-    may go to a policy before the request ends. (Redis 8.6 logs neither those of claims nor, before 8.6.4, of reads.)
+    It is always logged here: a read or a claim may give it no entry, and a policy may take its entries before the
+    request ends. (Redis 8.6 does not log consumers that claims make, nor, before 8.6.4, those of reads.)
     """
     consumer = group.add_consumer(name, ctx.now_ms)
     ctx.count_group_changes(key, 1)

@@ -91,7 +91,7 @@ class Context:
         self.db = self._databases[session.db_index]
 
     def take_up(self, row: Row | None, args: list[bytes]) -> None:
-        """Go on with a request during which others were run."""
+        """Continue with a request after other requests were run within it."""
         self.row, self.args, self.text = row, args, b""
 
     def select(self, db_index: int) -> None:
@@ -290,7 +290,7 @@ class Context:
             self.clients.note_change(self.session, self.db_index, key)
 
     def count_group_changes(self, key: bytes, count: int) -> None:
-        """Groups of a stream changed, or what is pending in them: a change of the key only with watch-group-changes.
+        """Groups of a stream, or their pending entries, changed: with watch-group-changes the key changed, too.
 
         (Redis 8.6.3; Valkey counts it as one since 9.1.3.)
         """
@@ -320,7 +320,7 @@ class Context:
                 self.key_events.publish_parts(self.db_index, kind, name, key, parts)
 
     def notify_flush(self, is_lazy: bool) -> bytes:
-        """A database was emptied: notify clients that track keys. Returns what is sent before the reply of the request.
+        """A database was emptied: notify clients that track keys. Returns the message to send before the reply.
 
         is_lazy: by an asynchronous request, whose reply Redis does not send from another thread.
         """

@@ -119,7 +119,7 @@ class Engine(Runner):
     # -- requests ---------------------------------------------------------------------------------------------------
 
     def handle(self, session: Session, request: list[bytes]) -> bytes:
-        """Answer one request, as handle_batches does: its reply, empty where none is due now."""
+        """Handle one request as handle_batches does; returns its reply, empty if there is none yet."""
         replies: list[bytes] = []
         self.handle_batches(session, [one(request)], MOST_BYTES, replies, [])
         return b"".join(replies)
@@ -134,13 +134,13 @@ class Engine(Runner):
         most_us: int = NO_LIMIT_US,
         is_locked: bool = False,
     ) -> list[RequestBatch]:
-        """Handle requests of one client in order; what is left of them, to be handled later.
+        """Handle requests of one client in order; returns the requests that are left for later.
 
-        Replies are appended where they are due now; a blocked request's comes through `outgoing`. `logged` gets the
-        places of those that report a logged change. It stops after a request that left something for the caller to
-        look at (`outgoing`, `to_close`, `wanted_shutdown`), or that blocks or closes the session, once there are more
-        than `most_bytes` of replies, and once `most_us` are over. `only_data` says afterwards whether all of them
-        touched data only. is_locked: a script that takes long is held still meanwhile.
+        Replies are appended; that of a blocked request comes later through `outgoing`. `logged` gets the places of
+        replies that confirm a logged change. It stops after a request that left work for the caller (`outgoing`,
+        `to_close`, `wanted_shutdown`), after one that blocks or closes the session, after `most_bytes` of replies, and
+        after `most_us`. `only_data` says afterwards whether all of them touched data only. is_locked: the caller holds
+        the lock that a long script needs for its requests.
         """
         if self.conditions.bits & BUSY and not is_locked:
             with self.scripts.calls.lock:
@@ -458,7 +458,7 @@ class Engine(Runner):
             replies.pop()
 
     def _end_caching(self, session: Session, row: Row | None) -> None:
-        """CLIENT CACHING counts for the request behind it that is not CLIENT's, or for a whole transaction.
+        """CLIENT CACHING holds for the next request that is not a CLIENT request, or for a whole transaction.
 
         A request of CLIENT with the wrong number of arguments does not end it either (Redis 8.6.3).
         """
@@ -467,7 +467,7 @@ class Engine(Runner):
             session.choose_caching(False)
 
     def unpause(self) -> None:
-        """CLIENT UNPAUSE, or the time is over: what was held back is run in the order in which it came."""
+        """CLIENT UNPAUSE, or the end of the pause: run the requests that were held back, in their order."""
         for blocked in pausing.end(self.server):
             if pausing.is_held(blocked) and blocked.session.has_client():
                 blocked.session.blocked = None
@@ -485,7 +485,7 @@ class Engine(Runner):
     # -- waiting ----------------------------------------------------------------------------------------------------
 
     def retry(self, blocked: BlockedRequest, now_us: int) -> bool:
-        """Run a blocked request again; whether it waits no more: it was served, or its client has gone.
+        """Run a blocked request again; returns whether it is done: served, or its client has disconnected.
 
         A client that has gone stays blocked: what it sent after that is not handled before the loop reports its end. So
         has one that a transaction closes (CLIENT KILL, ACL DELUSER), before what the same transaction pushed is served.
@@ -526,7 +526,7 @@ class Engine(Runner):
     # -- time -------------------------------------------------------------------------------------------------------
 
     def end_turn(self) -> None:
-        """All that has come is handled: notify clients of what has changed in this turn (CLIENT TRACKING)."""
+        """The end of a turn: notify clients of the keys that changed in it (CLIENT TRACKING)."""
         if self.clients.tracking.due and not self.conditions.busy:
             self.clients.tracking.end_turn(self.clients.outgoing)
 

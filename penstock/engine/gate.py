@@ -54,7 +54,7 @@ def admit(server: ServerState, session: Session, row: Row, request: list[bytes])
 
 
 def evict_due(server: ServerState, now_us: int) -> None:
-    """Evict what is due though no request asks for room, as Redis 8.6.3 does after CONFIG SET maxmemory."""
+    """Evict without a request that needs memory, as Redis 8.6.3 does after CONFIG SET maxmemory."""
     if not server.conditions.loading:
         server.context.begin(NO_CLIENT, now_us)
         server.memory.is_due = False

@@ -1,6 +1,6 @@
-"""What a request may do, as the gate judges it: a transaction and a script by what is in them (Redis 8.6.3).
+"""What a request may do, for the gate: a transaction counts by its requests, a script by its flags (Redis 8.6.3).
 
-A script with a shebang, and a function, count by their flags: without `no-writes` they write, whatever they do then.
+A script with a shebang, or a function, without the flag `no-writes` counts as writing, whatever it does.
 """
 
 from collections.abc import Callable

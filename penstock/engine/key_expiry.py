@@ -17,7 +17,7 @@ LOOKED_AT: Final = 50  # keys between two looks at the clock
 def expire_overdue(server: ServerState, now_us: int) -> None:
     """Remove overdue keys of all databases, each logged as a unit of its own, then overdue fields.
 
-    What is left, by count or by time, is the next tick's, which comes soon (`expiry_is_behind`).
+    If the limit of keys or of time is reached, the next tick comes soon (`expiry_is_behind`).
     """
     ctx = server.context
     ctx.begin(NO_CLIENT, now_us)

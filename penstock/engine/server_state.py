@@ -67,9 +67,9 @@ class Runner:
         raise NotImplementedError
 
     def run_queue(self, ctx: Context, queue: QueuedRequests, replies: list[bytes]) -> QueuedRequests:
-        """Run the requests of a transaction as one unit of the log; what is left of them.
+        """Run the requests of a transaction as one unit of the log; returns those that are left.
 
-        Something is left where a script takes long: then the server is busy, and the script's reply is still to come.
+        Requests are left if a script takes long: then the server is busy, and the script's reply comes later.
         """
         raise NotImplementedError
 
@@ -186,7 +186,7 @@ class ServerState:
         return session
 
     def disconnect(self, session: Session) -> None:
-        """The client is gone: everything that waits or watches for it is forgotten."""
+        """The client disconnected: forget its blocked request, watched keys, subscriptions and the like."""
         session.closed = True
         if self.conditions.busy:
             session.keep_endpoints()
@@ -211,7 +211,7 @@ class ServerState:
         session.link = None
 
     def _change_aof_compat(self) -> None:
-        """CONFIG SET: the log goes on in other words."""
+        """CONFIG SET aof-compat-version: from now on the log has the commands of another version."""
         self.effects.compat = aof_compat.within_words(self.settings, self.replication.words)
         if self.persistence.want_new_base():
             self.persistence.wanted_rewrite = True

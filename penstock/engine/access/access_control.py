@@ -1,4 +1,4 @@
-"""The users of a server, what each may do, and what a change of them means to the clients that are logged in."""
+"""The users of a server, their rights, and the effect of a change on connected clients."""
 
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -191,7 +191,7 @@ class AccessControl:
             raise ReplyError(acl_file.NO_FILE)
 
     def warning(self) -> str:
-        """A setting that the operator may not have meant, as a sentence; empty if there is none."""
+        """A sentence about a setting that may be a mistake of the operator; empty if there is none."""
         if self._settings.text("requirepass") and self.default.needs_no_login():
             return "requirepass is set, but the rules of the user default say that it needs no password"
         return ""

@@ -17,7 +17,7 @@ NO_COMMANDS: Final = "-@all"
 
 
 class Reason(IntEnum):
-    """What is not allowed. If several selectors refuse a request, the highest reason is reported (Redis 8.6.3)."""
+    """Why a request is refused. If several selectors refuse it, the highest reason is reported (Redis 8.6.3)."""
 
     COMMAND = 1
     KEY = 2
@@ -130,13 +130,13 @@ class Selector:
         return words is not None and len(request) > 1 and _text(request[1]) in words
 
     def allows_key(self, key: bytes, reads: bool, writes: bool) -> bool:
-        """Whether one of its patterns allows what is done with a key."""
+        """Whether one of its patterns allows this access to a key."""
         if self.all_keys:
             return True
         return any(pattern.allows(key, reads, writes) for pattern in self.keys)
 
     def refused_link(self, key: bytes, targets: list[bytes]) -> bytes | None:
-        """What it refuses first: to read and change a key, and to change targets; None if it allows all."""
+        """The first refused key: `key`, for reading and writing, or a target, for writing; None if all are allowed."""
         if not self.allows_key(key, True, True):
             return key
         for target in targets:

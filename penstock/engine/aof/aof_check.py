@@ -1,6 +1,6 @@
-"""A log's file looked through without running it: what is in it, how far it is whole, what is wrong behind that.
+"""Checks a log's file without running it: its content, how far it is intact, and the damage after that.
 
-What a start would refuse is found here too: damage, a MULTI without its EXEC, names that are no command's.
+It finds everything that a start would refuse: damage, a MULTI without its EXEC, unknown commands.
 """
 
 import re

@@ -48,7 +48,7 @@ class Persistence:
         self.loading_total = 0
         self.loading_done = 0
         self.keys_loaded = 0
-        self.keys_expired = 0  # left out of what was loaded
+        self.keys_expired = 0  # that were not loaded for that reason
         # rewriting
         self.started_s = now_s
         self.rewrites = 0
@@ -73,11 +73,11 @@ class Persistence:
         return self._clock.monotonic_us() // 1_000_000
 
     def appended_units(self) -> int:
-        """Units that the log has taken; 0 where there is none."""
+        """How many units were appended to the log; 0 without a log."""
         return 0 if self.log is None else self.log.appended
 
     def synced_units(self) -> int:
-        """Units that are safe."""
+        """How many units are synced."""
         return 0 if self.log is None else self.log.synced
 
     def may_end(self, is_forced: bool) -> bool:
@@ -121,9 +121,9 @@ class Persistence:
         self.measured_s = self.most_copied = 0
 
     def want_new_base(self) -> bool:
-        """The log goes on in other words, and a new base file is to say everything before in them.
+        """The log's commands are now those of another version: a new base file is needed, in that version.
 
-        Whether the caller is to have it written now; not where a rewriting runs, after which it is done.
+        Returns whether the caller must start the rewrite now; if one runs, the next starts after it.
         """
         if self.log is None:
             return False

@@ -14,9 +14,9 @@ from penstock.storage.types.sets import Form, Set, SetLimits
 
 
 def reload(server: ServerState, now_ms: int) -> None:
-    """DEBUG RELOAD: what a rewrite would keep is all that is left; blocked readers go on waiting.
+    """DEBUG RELOAD: replace the keyspace by what a rewrite keeps of it; blocked readers stay blocked.
 
-    A client that watches a key that comes back finds it changed, as in Redis.
+    For a client that watches a key, the key has changed, as in Redis.
     """
     chunks = list(base_lines(server.keyspace, server.settings, now_ms, aof_compat.AofCompat()))
     kept = [_with_kept_forms(db) for db in server.keyspace.databases]

@@ -1,4 +1,4 @@
-"""A consumer group's lines in a fresh base: what is pending, in time order over all consumers, then the zone."""
+"""A consumer group's lines in a new base: pending entries of all consumers in the order of time, then released ones."""
 
 from collections.abc import Iterator
 from typing import Final

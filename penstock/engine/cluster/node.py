@@ -32,10 +32,10 @@ class MapOwner(Protocol):
 class Node:
     """The node's state: of a cluster of one, which the server keeps in nodes.conf, or of the launcher's map.
 
-    The only node owns every slot at first, as a managed cluster does; a Redis owns none until it is told.
-    save: writes the state; set by the server. map_owner, map: of a node that `penstock cluster` started; else None, and
-    `owned` is the truth. With a map, `owned` has the slots with keys that are of use here: the node's own or its
-    master's, and those that it imports. waiting: the requests that wait for an answer of the map's owner, by number.
+    A cluster of one node owns every slot at first, as a managed cluster does; a new Redis owns none.
+    save: writes the state; set by the server. map_owner, map: of a node that `penstock cluster` started, else None.
+    owned: the node's slots; with a map, its own or its master's slots, and those that it imports. waiting: the requests
+    that wait for a reply of the launcher, by number.
     """
 
     __slots__ = (

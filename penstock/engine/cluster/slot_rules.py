@@ -159,7 +159,7 @@ class SlotRules:
         return b"%b %d %b:%d" % (kind, slot, endpoint.encode(errors="surrogateescape"), to.port)
 
     def refusal_of_waiting(self, session: Session, row: Row, request: list[bytes]) -> bytes:
-        """Why a request that waits at its keys is to wait no more: another node has them; empty if it may go on."""
+        """The error that ends a blocked request because another node has its keys now; empty if it may stay blocked."""
         wanted = Wanted(session)
         wanted.add(row, request)
         if not wanted.slots:

@@ -25,7 +25,7 @@ FOUND: Final = 3
 
 
 class _Reached:
-    """A set of places at some point of a text, and what it becomes by each byte that was met there so far."""
+    """A state: the places reached at some point of a text, and the next state for each byte that was met there."""
 
     __slots__ = ("after_word", "at_start", "following", "places")
 
@@ -37,10 +37,10 @@ class _Reached:
 
 
 class Regex:
-    """A pattern. ReplyError where it is none, or too long.  O(places) once for each new pair of a set and a byte."""
+    """A pattern. ReplyError if it is invalid or too long.  O(places) once for each new pair of a state and a byte."""
 
     def __init__(self, pattern: bytes, no_case: bool = False, most_steps: int = MOST_STEPS) -> None:
-        """no_case: for texts that are in lower case. most_steps: after so many, `matches` refuses to go on."""
+        """no_case: for texts in lower case. most_steps: after so many steps `matches` raises ReplyError."""
         if len(pattern) > LONGEST:
             raise ReplyError(b"ERR regular expression is too long, maximum is %d bytes" % LONGEST)
         if not pattern:
@@ -58,7 +58,7 @@ class Regex:
         self._places_kept = 0
 
     def matches(self, text: bytes) -> bool:
-        """Whether a part of the text is as the pattern says. O(text), and what has to be worked out."""
+        """Whether a part of the text matches the pattern. O(text), and O(places) for each new state."""
         reached = self._start
         for byte in text:
             following = reached.following.get(byte)

@@ -18,12 +18,12 @@ MUCH: Final = 4 * 1024 * 1024  # bytes that came: reason to read again sooner
 
 
 class MemoryLimit:
-    """The limit, what is used, and what makes room.
+    """The memory limit, the memory in use, and eviction.
 
-    limit: maxmemory in bytes; 0: none. used: bytes in use, as last read; resident: the resident size then. reading:
-    what tells both, the resident size for either unless the server hands in something better. evict removes keys
-    until so many bytes are free (eviction.py); on_change gets whether there is a limit. is_due: more may have to be
-    removed though no request comes (CONFIG SET maxmemory).
+    limit: maxmemory in bytes; 0: none. used: bytes in use at the last reading; resident: the resident size then.
+    reading: a function that returns both; by default the resident size for both. evict removes keys until so many bytes
+    are free (eviction.py); on_change gets whether there is a limit. is_due: keys may have to be evicted without a
+    further request (CONFIG SET maxmemory).
     """
 
     __slots__ = (
@@ -88,7 +88,7 @@ class MemoryLimit:
         return self.excess() <= 0
 
     def fails_to_make_room(self) -> bool:
-        """Make room before a request; whether there is none: then one that needs more is refused (Redis 8.6.3)."""
+        """Evict before a request; returns whether that failed: then a request that needs memory is refused (8.6.3)."""
         self.is_due = False
         excess = self.excess()
         if excess <= 0:
@@ -104,11 +104,11 @@ class MemoryLimit:
         return self.excess() > 0
 
     def refuses(self) -> bool:
-        """Whether a script may not write what needs memory."""
+        """Whether a script's requests that need memory are refused."""
         return self.limit > 0 and self.excess() > 0
 
 
 def _resident() -> tuple[int, int]:
-    """What is used, where only the resident size is known, and that."""
+    """The resident size, also in place of the memory in use, which is not known."""
     resident = process_memory.resident_bytes()
     return resident, resident

@@ -80,7 +80,7 @@ class NotingContext(Context):
             self.uses.by_key[self.db_index] = {key: note for key, note in notes.items() if key in self.db.values}
 
     def recall(self, key: bytes, idle_s: int, frequency: int) -> None:
-        """Note what another server knew of a key's use (RESTORE): NOT_KNOWN for what it did not send."""
+        """Record a key's idle time or frequency from another server (RESTORE); NOT_KNOWN if it did not send one."""
         notes = self.uses.by_key[self.db_index]
         if self.counts and frequency != NOT_KNOWN:
             notes[key] = self.now_ms // MINUTE_MS << 8 | frequency
@@ -101,7 +101,7 @@ class NotingContext(Context):
 
 
 def choose_context(server: ServerState) -> None:
-    """Give the engine the context that its policy needs; what was noted is forgotten."""
+    """Give the engine the context that its eviction policy needs; recorded uses are forgotten."""
     policy = server.settings.text("maxmemory-policy")
     wanted = policy.endswith(("lru", "lrm", "lfu"))
     old = server.context
@@ -124,6 +124,6 @@ def beside(server: ServerState, session: Session) -> Context:
 
 
 def uses_of(server: ServerState) -> Uses | None:
-    """The notes; None where there are none."""
+    """The recorded uses; None if the policy records none."""
     context = server.context
     return context.uses if isinstance(context, NotingContext) else None

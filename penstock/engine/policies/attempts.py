@@ -27,7 +27,7 @@ class Attempts:
         self._most = limits.most_now(policy, ctx.now_ms)
         self._room = limits.room(group, policy)
         self.can_bury = policy.settings.dead_letter is not None or policy.settings.expires
-        self.counts_attempts = True  # else what is exhausted stays: nothing is delivered, or the count is set
+        self.counts_attempts = True  # False: exhausted entries stay, as nothing is delivered or the count is set
 
     def may_hand_out(self, found: PendingSlot) -> bool:
         """Whether limits let one more pending entry be handed out; then the caller hands it out. O(1)."""
@@ -70,12 +70,12 @@ class Attempts:
             self.settle()
 
     def settle(self) -> None:
-        """The request is over, and has moved entries to the dead letters, or tried to."""
+        """The end of a request that has moved entries to the dead letters, or tried to."""
         settling.buried(self._ctx, self._key, self._stream, self._group)
 
 
 def attempts_of(ctx: Context, key: bytes, stream: Stream, group: Group) -> Attempts | None:
-    """What is asked of a group's policy; None if it has none, or none is applied now."""
+    """The attempts of a group; None if it has no policy, or policies are not applied now."""
     policy = group.policy
     if policy is None or not leases.are_kept(ctx):
         return None

@@ -73,7 +73,7 @@ def bury(
 
 
 def put_aside(ctx: Context, group: Group, policy: GroupPolicy, entry: bytes, added: list[bytes]) -> bool:
-    """Append a dead letter, if it can be; `added` in the order of ADDED. Without DEADLETTER count what has expired.
+    """Append a dead letter if possible; `added` in the order of ADDED. Without DEADLETTER count the expired entry.
 
     Returns False if the entry must stay where it is.
     """
@@ -111,7 +111,7 @@ def bury_all(
 
 
 def added_to(fields: list[bytes]) -> list[bytes]:
-    """What a dead letter says behind its own fields, in the order of ADDED; empty if the entry is none."""
+    """The values that were added to a dead letter, in the order of ADDED; empty if the entry is no dead letter."""
     is_dead_letter = len(fields) > 2 * len(ADDED) and tuple(fields[-2 * len(ADDED) :: 2]) == ADDED
     return fields[1 - 2 * len(ADDED) :: 2] if is_dead_letter else []
 

@@ -1,8 +1,7 @@
-"""Leases: in a group with ACKWAIT, what is not acknowledged in time is delivered again by a plain `>`.
+"""Leases: in a group with ACKWAIT, entries that are not acknowledged in time are delivered again by a plain `>`.
 
-The end of a lease changes nothing by itself: owner, count and position stay until a consumer gets the entry. Entries
-that were given back (XNACK, DELCONSUMER) may be held for a while first. One moment a group is waited for, none an
-entry.
+The end of a lease changes nothing by itself: owner, count and position stay until a consumer gets the entry. Released
+entries (XNACK, DELCONSUMER) may be held for a while first. There is one timer for a group, none for an entry.
 """
 
 from collections.abc import Iterator
@@ -57,18 +56,18 @@ def is_leased(ctx: Context, group: Group) -> bool:
 def ready_slots(
     stream: Stream, group: Group, policy: GroupPolicy, min_idle_ms: int, now_ms: int
 ) -> Iterator[PendingSlot]:
-    """What may be delivered again, in order: what was given back and is ready, then what idles for min_idle_ms.
+    """Entries that may be delivered again, in order: released ones that are ready, then those idle for min_idle_ms.
 
-    Deleted pending entries among the released are included. Nothing may change while walking.
+    Released entries that were deleted are included. Nothing may change during the walk.
     """
     yield from released_slots(stream, group, policy, now_ms)
     yield from ended_slots(stream, group, policy, min_idle_ms, now_ms)
 
 
 def has_freed(ctx: Context, stream: Stream, group: Group, policy: GroupPolicy, min_idle_ms: int) -> bool:
-    """Whether the next read would find something, though one has found nothing: what that put aside was in front.
+    """Whether the next read would find entries behind those that the last read found and moved to the dead letters.
 
-    O(1), but for entries that wait for their values.
+    O(1), except for entries that wait for others of their value.
     """
     if not limits.most_now(policy, ctx.now_ms):
         return False
@@ -77,7 +76,7 @@ def has_freed(ctx: Context, stream: Stream, group: Group, policy: GroupPolicy, m
 
 
 def current_choice(stream: Stream, group: Group, policy: GroupPolicy, now_ms: int) -> Choice | None:
-    """What may be chosen, also of what was released without the policy's knowing; None without PRIORITY and FAIR."""
+    """The entries to choose from, with those released while the policy slept; None without PRIORITY and FAIR."""
     if not policy.settings.chooses:
         return None
     _note_unknown(stream, group, policy)
@@ -85,7 +84,7 @@ def current_choice(stream: Stream, group: Group, policy: GroupPolicy, now_ms: in
 
 
 def released_slots(stream: Stream, group: Group, policy: GroupPolicy, now_ms: int) -> Iterator[PendingSlot]:
-    """`ready_slots`, as far as they were given back. What was never delivered is left out where it is chosen."""
+    """The released entries of `ready_slots`; without those never delivered if PRIORITY or FAIR chooses these."""
     order = _note_unknown(stream, group, policy)
     if policy.settings.chooses:
         choosing.current(stream, group, policy, now_ms)
@@ -111,7 +110,7 @@ def ended_slots(
 
 
 def is_kept_back(policy: GroupPolicy, order: KeyOrder | None, entry_id: StreamId, now_ms: int) -> bool:
-    """Whether a released entry's moment is to come, or an entry waits for its value. O(1)."""
+    """Whether a released entry is still held, or an entry waits for others of its value. O(1)."""
     moment = policy.ready.get(entry_id)
     if moment is not None and moment[0] > now_ms:
         return True
@@ -129,7 +128,7 @@ def leases_have_ended(ctx: Context, policy: GroupPolicy) -> bool:
 
 
 def oldest_claimable_ms(stream: Stream, group: Group, policy: GroupPolicy, now_ms: int) -> int:
-    """As claim_walk.oldest_live_ms, without what is held or has no room: 0 if something that was released is ready."""
+    """As claim_walk.oldest_live_ms, without entries that are held or beyond a limit: 0 if a released one is ready."""
     has_room = limits.room(group, policy) > 0
     if has_room:
         ready = ready_slots(stream, group, policy, 0, now_ms)
@@ -142,9 +141,9 @@ def oldest_claimable_ms(stream: Stream, group: Group, policy: GroupPolicy, now_m
 
 
 def _note_unknown(stream: Stream, group: Group, policy: GroupPolicy) -> KeyOrder | None:
-    """Entries that were released without the policy's knowing (in a replay, or while it slept) are ready, or wait.
+    """Take note of entries that were released in a replay or while the policy slept: they are ready, or wait.
 
-    Returns what is pending by its value; None without KEY.
+    Returns the pending entries by their values; None without KEY.
     """
     order = keys.order_of(stream, group, policy)
     if policy.known_count < group.pel.order.released:
@@ -192,9 +191,9 @@ def backoff_ms(ctx: Context, policy: GroupPolicy, count: int) -> int:
 
 
 def hold(ctx: Context, key: bytes, group: Group, policy: GroupPolicy, released: list[Released], until_ms: int) -> int:
-    """Entries were released: each is ready at a moment, or, where that is NONE, after its backoff.
+    """Hold released entries until a time; if that is NONE, each for its backoff.
 
-    Logs the holds. Returns the first moment to come; NEVER if none is held.
+    Logs the holds. Returns when the first hold ends; NEVER if no entry is held.
     """
     first_ms = NEVER
     texts: list[bytes] = []
@@ -222,7 +221,7 @@ def take_back(
 ) -> list[Released]:
     """Release the live entries of a consumer, as by XNACK FAIL; those that are due move to the dead letters.
 
-    Returns what was released, for `hold`. policy: None if the group has none that is applied now.
+    Returns the released entries, for `hold`. policy: None if no policy of the group is applied now.
     """
     released: list[Released] = []
     for block, start, stop in group.pel.owned(consumer, ids.ZERO, consumer.pending):
@@ -247,10 +246,10 @@ def take_back(
 
 
 def examine(ctx: Context, key: bytes, stream: Stream, group: Group, policy: GroupPolicy, budget: TickBudget) -> None:
-    """Look at the leases and holds that ended since the last time: readers may get what is ready.
+    """Process the leases and holds that ended since the last call, and wake readers if entries are ready.
 
-    When its lease ends, an entry that is due moves to the dead letters, and a deleted pending entry is dropped. O(1)
-    amortized for each entry, as many as the tick's budget has; what could not move is looked at again when it can.
+    When its lease ends, an exhausted entry moves to the dead letters, and a deleted pending entry is dropped. O(1)
+    amortized for each entry, as many as the tick's budget allows; entries that could not move are tried again later.
     """
     _note_unknown(stream, group, policy)
     policy.is_behind = False
@@ -271,10 +270,10 @@ def examine(ctx: Context, key: bytes, stream: Stream, group: Group, policy: Grou
 def _examine_some(
     ctx: Context, key: bytes, stream: Stream, group: Group, policy: GroupPolicy, budget: TickBudget
 ) -> bool:
-    """Look at the next leases that ended; whether there may be more of them.
+    """Process the next leases that ended; returns whether there may be more.
 
-    The walk goes on behind the last entry that stayed, also in the middle of a millisecond. While dead letters cannot
-    move, entries that are due stay, too: `_try_again` has all looked at again.
+    The walk continues after the last entry that stayed pending, also within one millisecond. While dead letters cannot
+    be written, exhausted entries stay, too: `_try_again` processes all of them again.
     """
     ended_ms = ctx.now_ms - policy.settings.ack_wait_ms
     deleted: list[PendingSlot] = []
@@ -358,7 +357,7 @@ def drop_ended(ctx: Context, key: bytes, group: Group, policy: GroupPolicy, slot
 
 
 def drop_trimmed(ctx: Context, key: bytes, stream: Stream, group: Group, policy: GroupPolicy) -> None:
-    """As `drop_ended` for what was trimmed since the last time. O(log b), and O(1) for each."""
+    """`drop_ended` for the entries that were trimmed since the last call. O(log b), and O(1) for each."""
     first_id = stream.first_id if stream.length else stream.last_id + 1
     if policy.settings.ack_wait_ms == NONE or first_id <= policy.trimmed_below:
         return

@@ -152,7 +152,7 @@ def wake(ctx: Context, key: bytes, stream: Stream, when_ms: int) -> None:
 
 
 def used(ctx: Context, key: bytes, stream: Stream, group: Group) -> None:
-    """A request reads or claims for a group: with IDLEGROUP it is not idle now, and what it needs stays. O(1)."""
+    """A request reads or claims for a group: for IDLEGROUP it is not idle any more, so it keeps entries again. O(1)."""
     policies = stream.policies
     if policies is not None and policies.note_use(group.name, ctx.now_ms):
         policies.start_sweep()
@@ -211,7 +211,7 @@ def consumer_made(ctx: Context, key: bytes, group: Group) -> None:
 def released(
     ctx: Context, key: bytes, stream: Stream, group: Group, entries: list[Released], until_ms: int, is_failure: bool
 ) -> None:
-    """Entries were given back, and are held until a moment, or where that is NONE for the group's BACKOFF."""
+    """Entries were released; they are held until until_ms, or, if that is NONE, for the group's BACKOFF."""
     is_replay = ctx.session.privileged
     if until_ms == NONE and (is_replay or leases.kept_policy(ctx, group) is None):
         return
@@ -263,7 +263,7 @@ def _forget_deleted(ctx: Context, key: bytes, stream: Stream, entry_ids: list[St
 
 
 def swept(ctx: Context, key: bytes, stream: Stream) -> None:
-    """Any entry may be unneeded now: a group or a consumer is gone, or entries above a floor are free again."""
+    """Check all entries, since any may be unneeded: a group or consumer was deleted, or a floor was removed."""
     policies = stream.policies
     if policies is not None and leases.are_kept(ctx):
         if retention.is_acked(policies):
@@ -275,7 +275,7 @@ def swept(ctx: Context, key: bytes, stream: Stream) -> None:
 
 
 def group_created(ctx: Context, key: bytes, stream: Stream, group: Group) -> None:
-    """The first group passes over what it does not read: that stays."""
+    """Keep the entries before the position of a stream's first group: it never reads them."""
     if len(stream.groups) == 1:
         group_moved(ctx, key, stream, group, ids.ZERO)
     elif stream.policies is not None and stream.policies.settings.idle_group_ms != NONE:
@@ -283,7 +283,7 @@ def group_created(ctx: Context, key: bytes, stream: Stream, group: Group) -> Non
 
 
 def group_moved(ctx: Context, key: bytes, stream: Stream, group: Group, former_id: StreamId) -> None:
-    """A group's position was set: what it skipped and no other group needs stays."""
+    """A group's position was set: entries that it skipped and no other group needs are kept."""
     policies = stream.policies
     if policies is None or ctx.session.privileged:  # replay: the log has the floors
         return

@@ -69,7 +69,7 @@ class KeyEvents:
             subscriptions.publish(b"__keyevent@%d__:%b" % (db_index, name), key, outgoing)
 
     def publish_parts(self, db_index: int, kind: str, name: bytes, key: bytes, parts: Sequence[bytes]) -> None:
-        """Publish the event with the parts of the key's value that it is about: none where there are none."""
+        """Publish an event with the changed parts of the key's value; without parts nothing is published."""
         subscriptions, letters, outgoing = self._subscriptions, self.letters, self._clients.outgoing
         if not parts or kind not in letters or (not subscriptions.channels and not subscriptions.patterns):
             return
@@ -79,7 +79,7 @@ class KeyEvents:
         if PARTS_BY_EVENT in letters:
             payload = b"%d:%b|%b" % (len(key), key, listed)
             subscriptions.publish(b"__subkeyevent@%d__:%b" % (db_index, name), payload, outgoing)
-        if BY_PART in letters and b"\n" not in key:  # the channel would not tell where the key ends
+        if BY_PART in letters and b"\n" not in key:  # else the end of the key in the channel's name is not clear
             for part in parts:
                 subscriptions.publish(b"__subkeyspaceitem@%d__:%b\n%b" % (db_index, key, part), name, outgoing)
         if PARTS_BY_EVENT_AND_KEY in letters:

@@ -46,9 +46,9 @@ class RdbLoading:
         merges: bool = False,
         name: str = "",
     ) -> None:
-        """keeps_expired: what has expired is loaded, too (a replica's master will say when it is gone).
+        """keeps_expired: expired keys are loaded, too (a replica waits for its master's DEL).
 
-        merges: a key of the file replaces one that is there. name: of the file, for a person, instead of its path.
+        merges: a key of the file replaces an existing one. name: of the file, in messages instead of its path.
         """
         self._server = server
         self._name = name or path

@@ -97,7 +97,7 @@ class SaveState:
             self.saves = counted
 
     def loaded(self) -> None:
-        """What was loaded is no change."""
+        """Loaded keys do not count as changes."""
         self._saved_changes = self._all_changes()
 
     def points(self) -> list[tuple[int, int]]:

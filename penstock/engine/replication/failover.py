@@ -70,7 +70,7 @@ def succeed(server: ServerState) -> None:
 
 
 def abort(server: ServerState, why: str) -> None:
-    """Stay the master, or be it again; what was held back is run."""
+    """Stay the master, or become it again, and run the requests that were held back."""
     failover = server.replication.failover
     failover.report(f"FAILOVER to {failover.shown_target} aborted: {why}")
     was_in_progress = failover.state == IN_PROGRESS

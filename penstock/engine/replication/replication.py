@@ -138,7 +138,7 @@ class Replication:
         return self.stream
 
     def close_stream(self) -> None:
-        """No replica has asked for it for long: one that comes later gets a copy of everything, of a new history."""
+        """There was no replica for long: the next one gets a full copy, with a new replication id."""
         self._offset = self.offset
         self.stream = None
         self.words = AofCompat()
@@ -146,7 +146,7 @@ class Replication:
         self.change_id()
 
     def change_id(self) -> None:
-        """As if the data were another server's: no replica may go on."""
+        """Take a new replication id: every replica needs a full copy."""
         self.id = new_id(self._chance)
         self.second_id, self.second_offset = NO_ID, NO_OFFSET
 
@@ -190,7 +190,7 @@ class Replication:
         self.open_stream()
 
     def continue_stream(self, new_id: str) -> bool:
-        """The master lets us go on where we were; whether its history has another id by now."""
+        """The master continues the stream; returns whether its replication id has changed."""
         is_new = new_id not in ("", self.id)
         if is_new:
             self.second_id, self.second_offset = self.id, self.offset + 1
@@ -199,7 +199,7 @@ class Replication:
         return is_new
 
     def pass_on(self, piece: bytes) -> None:
-        """A piece of the master's stream was applied: replicas of ours get it as it is."""
+        """A piece of the master's stream was applied: our own replicas get the same bytes."""
         self.open_stream().append(piece)
 
     def admit_write_on_replica(self) -> None:
@@ -208,21 +208,21 @@ class Replication:
             raise ReplyError(READ_ONLY)
 
     def is_stale(self) -> bool:
-        """Whether the server has lost its master, and is not to serve what may be out of date."""
+        """Whether the server has lost its master, and may not serve data that may be out of date."""
         master = self.master
         return master is not None and not master.is_up and not self._settings.yes("replica-serve-stale-data")
 
     # -- replicas ---------------------------------------------------------------------------------------------------
 
     def state_of(self, session: Session) -> Replica:
-        """What is known of a replica that has said something of itself, or begins to."""
+        """The state of a replica; made at its first REPLCONF, PSYNC or SYNC."""
         found = session.replica
         if found is None:
             found = session.replica = Replica(self.now_ms())
         return found
 
     def arrive(self, session: Session, asked_id: bytes, asked_offset: int, is_plain_sync: bool) -> None:
-        """PSYNC or SYNC has come: the server answers it."""
+        """A client sent PSYNC or SYNC: it is a replica, and the server replies."""
         found = self.state_of(session)
         found.asked_id = asked_id.decode(errors="replace")
         found.asked_offset = asked_offset
@@ -235,14 +235,14 @@ class Replication:
         self.arrivals.append(session)
 
     def forget(self, session: Session) -> None:
-        """A replica's connection is gone."""
+        """A replica's connection was closed."""
         if session.replica is not None and session.replica.is_attached:
             self.replicas.remove(session)
             if session in self.arrivals:
                 self.arrivals.remove(session)
 
     def can_continue(self, found: Replica) -> bool:
-        """Whether a replica may go on where it was."""
+        """Whether a replica may continue with the backlog, without a full copy."""
         if self.stream is None or found.is_plain_sync or found.asked_offset < 1:
             return False
         offset = found.asked_offset - 1
@@ -292,21 +292,21 @@ class Replication:
         self.has_new_arrays = self.has_new_arrays or not self.words.releases
 
     def strangers_to_arrays(self) -> list[Session]:
-        """The replicas that cannot go on, now that the stream has changes of arrays."""
+        """The replicas that do not know arrays: they cannot follow a stream with changes of arrays."""
         self.has_new_arrays = False
         self._arrays_until = self.offset
         return [one for one in self.replicas if one.replica is not None and not self.reads_arrays(one.replica)]
 
     def reads_arrays(self, found: Replica) -> bool:
-        """Whether a replica knows arrays (Redis 8.8); one that wants a snapshot alone is none."""
+        """Whether a replica knows arrays (Redis 8.8), or only wants a snapshot and does not follow."""
         return found.wants_only_snapshot or self._known_to(found).releases
 
     def reads_all(self, found: Replica) -> bool:
-        """Whether a replica reads all that a snapshot has, own fields of the file too: a Penstock."""
+        """Whether a replica reads everything in a snapshot, Penstock's own fields included: a Penstock."""
         return found.kind.version == aof_compat.NEWEST
 
     def _knows_words_since(self, found: Replica, offset: int) -> bool:
-        """Whether a replica knows every word that the stream has from an offset on."""
+        """Whether a replica knows every command in the stream from an offset on."""
         known = self._known_to(found)
         since = [words for end, words in self._earlier_words if end > offset]
         return all(words.within(known).equals(words) for words in [*since, self.words])
@@ -320,7 +320,7 @@ class Replication:
         return sum([one.synced >= offset for one in self.online()])
 
     def place_of(self, session: Session, found: Replica) -> Place:
-        """Where a replica is to be found: what it says of itself, or where it came from."""
+        """A replica's address: the one that it announced, or that of its connection."""
         return found.host or session.address.rpartition(":")[0].strip("[]"), found.port
 
     def online(self) -> list[Replica]:

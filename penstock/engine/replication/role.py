@@ -32,7 +32,7 @@ def follow(server: ServerState, host: str, port: int, keeps_replicas: bool = Fal
 
 
 def lead(server: ServerState) -> None:
-    """Be a master again, with the data that there are; replicas of ours may go on (PSYNC)."""
+    """Become a master, with the present data; our own replicas may continue (PSYNC)."""
     replication = server.replication
     if replication.master is None:
         return

@@ -1,8 +1,8 @@
-"""What a master sends is run here, without gates; what it changes goes to this server's own log.
+"""Runs the requests of a master's stream, without gates; their changes go to this server's own log.
 
-A change that is refused is reported, counted and skipped (Redis 8.6.3), and so is a command that is not known here: the
-next one may be right. Redis runs whatever its master sends. Here a request that is no change, and nothing that such a
-stream needs besides (Row.is_replicated), ends the link: a master has no say in users, settings, roles or processes.
+A change that is refused, or a command that is not known here, is reported, counted and skipped (Redis 8.6.3). Redis
+runs whatever its master sends. Here a request ends the link if it is no change and the stream does not need it
+(Row.is_replicated): a master may not change users, settings, roles or processes.
 """
 
 from collections.abc import Callable
@@ -20,7 +20,7 @@ Change: TypeAlias = tuple[Row, list[bytes]]  # and its request
 
 
 class NotReplicated(Exception):
-    """No master sends this; the text says what it is. The stream cannot go on; what came before it was run."""
+    """A request that no master sends; the text names it. The stream ends; the requests before it were run."""
 
 
 class StreamApplier:

@@ -16,9 +16,9 @@ REPLAY_LIMIT_MS: Final = 5000  # the same, from a log: a slow machine is no reas
 
 
 class Function:
-    """One function. `number` is how Lua finds it; names are told apart without regard to case.
+    """One function. `number` is its key in Lua; names are compared without regard to case.
 
-    steps: the most it may take in place, and the most bytes of words that it may be given there, as a Script's.
+    steps: how many steps it may take in place, and how many bytes of arguments it may get there, as of a Script.
     """
 
     __slots__ = ("description", "flags", "name", "number", "steps")

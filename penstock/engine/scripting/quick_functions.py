@@ -18,9 +18,10 @@ LONGEST: Final = 4000  # bytes of a text that a local holds
 def judged(text: bytes) -> tuple[dict[int, int], list[Change]]:
     """How many steps a function of a library may take in place, by the line in which it begins (see quick_code.judged).
 
-    And the changes of the text without which none may. Lines without a function are left out; of several functions in a
-    line the fewest steps count. A function begins in the lines from its first word to its parameters. A text in which
-    LuaJIT may count other lines has none that may. O(length of the text) for each function that calls one behind it.
+    Also the changes of the text that they need for it. Lines without a function are left out; of several functions in
+    a line the fewest steps count. A function begins in the lines from its first word to its parameters. If LuaJIT may
+    number the lines of the text in another way, no function may run in place. O(length of the text) for each function
+    that calls a later one.
     """
     found = readable(text) if b"\r" not in text else None
     places = None if found is None else places_of(found)

@@ -68,7 +68,7 @@ class Script:
 
 
 class Transaction:
-    """An EXEC with a long script: its request, the time it goes by, what was queued and the answers so far."""
+    """An EXEC with a long script: its request, its time, the queued requests, and the replies so far."""
 
     __slots__ = ("answers", "args", "now_us", "queue", "row")
 
@@ -141,7 +141,7 @@ class Scripts:
     # -- the cache --------------------------------------------------------------------------------------------------
 
     def add(self, code: bytes, loaded: bool) -> bytes:
-        """Keep a script, compiled; its SHA-1. Refused where it is none."""
+        """Compile and keep a script; returns its SHA-1. ReplyError if the code is no valid script."""
         sha = hashlib.sha1(code, usedforsecurity=False).hexdigest().encode()
         script = self.cached.get(sha)
         if script is not None:
@@ -177,7 +177,7 @@ class Scripts:
         self._evaluated.clear()
 
     def flags_of(self, row: Row, name: bytes) -> frozenset[bytes] | None:
-        """The flags of what EVAL and its relatives run, by the first argument; None where there are none to go by."""
+        """The flags of the script or function that EVAL and its relatives name; None if it is not known."""
         if row.runs_script == RUNS_FUNCTION:
             function = self.libraries.functions.get(name.lower())
             return None if function is None else function.flags
@@ -225,12 +225,12 @@ class Scripts:
         words: list[bytes],
         read_only: bool,
     ) -> bytes:
-        """Run what has a number in Lua, in place or watched: its reply."""
+        """Run the script or function with a number in Lua, in place or in the thread; returns its reply."""
         machine = self._machine or self.machine()
         resp = 3 if ctx.resp3 else 2
         self.calls.begin(ctx.session, ctx.db_index, ctx.now_us, read_only)
         size = size_of(words)
-        steps = most_steps - size  # what is done to long texts takes longer
+        steps = most_steps - size  # work on long arguments takes longer
         if steps <= 0:
             return self._watch(ctx, name, is_function, partial(machine.run, number, resp, True, keys, words, size))
         self.calls.in_place = True
@@ -297,7 +297,7 @@ class Scripts:
         return BLOCKED
 
     def hold(self, ctx: Context, queue: QueuedRequests, answers: list[bytes]) -> None:
-        """What runs is part of the EXEC in hand, which goes on when it is over."""
+        """The running script is part of this EXEC, which continues after it."""
         assert self.running is not None and ctx.row is not None, "a script takes long"
         self.running.transaction = Transaction(ctx.row, ctx.args, ctx.now_us, queue, answers)
 
@@ -315,7 +315,7 @@ class Scripts:
         return BUSY % (b"FUNCTION KILL" if self.running.is_function else b"SCRIPT KILL")
 
     def kill(self, is_function: bool) -> bytes:
-        """Have what runs stop: SCRIPT KILL a script, FUNCTION KILL a function."""
+        """Stop the running script (SCRIPT KILL) or function (FUNCTION KILL)."""
         if self.running is None:
             raise ReplyError(NOT_BUSY)
         if self.calls.wrote:
@@ -326,7 +326,7 @@ class Scripts:
         return reply.OK
 
     def take_late(self) -> tuple[Running, bytes]:
-        """What was running, and its answer: it is over, and the server not busy any more."""
+        """The script that has ended, and its reply; the server is not busy any more."""
         running = self.running
         assert running is not None and running.blocked is not None, "a late script has blocked its session"
         assert self._runner is not None, "a late script has a runner"

@@ -22,5 +22,5 @@ class KeyPlace:
 
 
 KeyFinder: TypeAlias = Callable[[list[bytes]], list[KeyPlace]]
-"""Finds the keys of a request with right arity among its options, which it reads as the command's handler does. What it
-finds in a request that the handler refuses for its words does not matter."""
+"""Finds the keys of a request with a valid number of arguments; reads options as the command's handler does. Its result
+does not matter for a request that the handler refuses."""

@@ -1,4 +1,4 @@
-"""A row of the command table: what is known of a command. Sessions, statistics and blocked requests keep rows."""
+"""A row of the command table: everything that the engine knows of a command."""
 
 from collections.abc import Callable
 from typing import Final, NamedTuple, TypeAlias
@@ -9,12 +9,12 @@ from penstock.engine.table.key_place import KeyFinder, KeyPlace
 from penstock.protocol.request_batch import REQUESTS
 
 TRANSACTIONS: Final = "transactions"
-# Of commands that touch data only; EXEC does if what it runs does, and generic commands if Redis calls them fast.
+# Of commands that touch data only; EXEC does if its requests do, and generic commands if Redis calls them fast.
 ORDINARY_GROUPS: Final = (
     "stream", "string", "list", "hash", "set", "sorted-set", "geo", "hyperloglog", "array", TRANSACTIONS,
 )  # fmt: skip
 Hider: TypeAlias = Callable[[list[bytes]], list[bytes]]
-"""A request with its secrets hidden, as MONITOR and SLOWLOG show it; the same list where there are none."""
+"""Returns a request with its secrets hidden, for MONITOR and SLOWLOG; the same list if it has no secrets."""
 
 GUARD: Final = "guarded_by_"
 RUNS_DIGEST: Final = "runs_digest"
@@ -24,15 +24,15 @@ TRAITS: Final = frozenset({
     "for_replicas",  # may be sent by a replica that is attached
     "guarded_by_debug",  # enable-debug-command must allow it
     "guarded_by_module",  # enable-module-command must allow it
-    "may_replicate",  # is no change of the data, but a master may send it to its replicas
+    "may_replicate",  # does not change data, but a master may send it to its replicas
     "moves_slot_keys",  # is served at both ends of a slot that moves to another node of a cluster
     "never_queued",  # runs at once in MULTI
-    "never_replicated",  # is a change that no master sends as it is
+    "never_replicated",  # changes data, but is replicated as other commands
     "only_looks",  # looks at a key without using it: eviction does not count it
     "runs_digest",  # runs a script, named by its digest: counts by the script's flags, and MONITOR shows it first
     "runs_function",  # the same, named as a function of a library
     "runs_text",  # the same, given as its text
-    "spreads",  # what it does is sent to replicas, though it may be no write
+    "spreads",  # its effect is sent to replicas, also where it changes no data
     "touches_nothing",  # is as quick and harmless as a command that touches data only
     "while_subscribed",  # may be sent by a RESP2 client that is subscribed
 })  # fmt: skip
@@ -53,7 +53,7 @@ class Channels:
 
 
 class Declaration(NamedTuple):
-    """What a command says of itself, above its handler.
+    """The declaration of a command, above its handler.
 
     keys: as key_specs.py has it, for COMMAND INFO. find_keys: finds them instead where `keys` does not say enough.
     channels: as `Channels` has it. hide: shows a request without its secrets. acl: categories beyond those that follow

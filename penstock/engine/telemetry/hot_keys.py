@@ -35,7 +35,7 @@ class HotKeys:
         self.slots = slots
         self.started_ms = now_ms
         self._ends_ms = now_ms + duration_ms if duration_ms else FOR_EVER
-        self._stopped_ms = 0  # 0: it goes on
+        self._stopped_ms = 0  # 0: it is running
         self._chance = chance
         self._cpu_before = CpuTimes()
         self._cpu_after: CpuTimes | None = None
@@ -50,7 +50,7 @@ class HotKeys:
         self._bytes: dict[bytes, int] = {}
 
     def is_active(self, now_ms: int) -> bool:
-        """Whether it goes on; one past its time stops by this."""
+        """Whether it is running; stops it if its time is over."""
         if self._ends_ms and now_ms >= self._ends_ms:
             self.stop(self._ends_ms)
         return not self._stopped_ms

@@ -4,9 +4,9 @@ Without BCAST a connection is notified once of each key that it read; with BCAST
 of its prefixes. A message to another connection is sent at once; one to the connection that made the change
 after that request's reply; those of BCAST when the turn of the event loop ends.
 
-A connection is notified of a key if its user may use the key at that moment: with BCAST read it, else (the connection
-has named the key itself) do anything with it. That holds for a redirected message, too: its receiver's user is not
-asked. Redis 8.6.3 asks nothing, Redis 8.10 does with BCAST.
+A connection is notified of a key if its user then has a right to the key: with BCAST the right to read it, else (the
+connection has named the key itself) any right. That holds for a redirected message, too: the rights of its receiver
+do not matter. Redis 8.6.3 checks no rights, Redis 8.10 does with BCAST.
 """
 
 import random
@@ -91,7 +91,7 @@ class Tracking:
         options.prefixes = sorted({*options.prefixes, *prefixes})
 
     def end(self, session: Session) -> None:
-        """CLIENT TRACKING OFF, RESET, or the end of the connection. What it has read stays until it changes."""
+        """CLIENT TRACKING OFF, RESET, or the end of the connection. Its read keys are kept until they change."""
         options = session.tracking
         if options is None:
             return
@@ -160,7 +160,7 @@ class Tracking:
                 self._for_itself.append((reader, reply.bulks([key])))
 
     def note_flush(self, session: Session, is_first: bool, outgoing: Outgoing) -> bytes:
-        """All keys of a database are gone: all clients are notified at once, and what was read is forgotten.
+        """All keys of a database were deleted: notify all clients at once, and forget the keys that they read.
 
         The oldest connection is notified first, the session itself last (one connection may get what is for several).
         is_first: the message to the session itself precedes its reply, and is returned (Redis 8.6.3).
@@ -192,7 +192,7 @@ class Tracking:
             self._invalidate(session, EVERY_KEY, outgoing)
 
     def end_request(self, outgoing: Outgoing) -> None:
-        """A request is over, and its reply stands: the session hears what it did itself."""
+        """A request is over and its reply is made: notify the session of the changes that it made itself."""
         if not self._for_itself:
             return
         messages, self._for_itself = self._for_itself, []
@@ -201,7 +201,7 @@ class Tracking:
                 self._invalidate(session, keys, outgoing)
 
     def end_turn(self, outgoing: Outgoing) -> None:
-        """Notify the clients that asked for a prefix of what has changed in this turn."""
+        """Notify the clients that asked for a prefix of the keys that changed in this turn."""
         self.due = False
         for name in sorted(self.prefixes):
             prefix = self.prefixes[name]

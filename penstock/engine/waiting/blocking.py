@@ -57,7 +57,7 @@ class Blocking:
         self.by_key: dict[tuple[int, bytes], Queue] = {}
         self.ready: dict[tuple[int, bytes], None] = {}  # in the order in which they became ready
         self.later: dict[tuple[int, bytes], None] = {}  # keys with readers that the next ticks serve
-        # a heap; what is no longer blocked stays until it is seen
+        # a heap; requests that are not blocked any more stay until they are met
         self._deadlines: list[tuple[int, int, BlockedRequest]] = []
         self._claims: list[tuple[int, int, BlockedRequest]] = []  # a heap, likewise
 
@@ -89,7 +89,7 @@ class Blocking:
             self._deadlines = _pushed(self._deadlines, blocked.deadline_ms, blocked, len(self.blocked))
 
     def leave(self, blocked: BlockedRequest, now_ms: int) -> None:
-        """A request waits no more, and was not served: its group was read until now, for IDLEGROUP."""
+        """A request ends without being served: for IDLEGROUP, its group was read until now."""
         if blocked.group is not None:
             for key in blocked.keys:
                 value = self._keyspace.databases[blocked.db_index].values.get(key)
@@ -98,7 +98,7 @@ class Blocking:
         self.forget(blocked)
 
     def forget(self, blocked: BlockedRequest) -> None:
-        """A request waits no more: served, timed out, or its client is gone."""
+        """A request is not blocked any more: it was served, timed out, or its client disconnected."""
         if blocked not in self.blocked:
             return
         self.blocked.discard(blocked)
@@ -137,7 +137,7 @@ class Blocking:
             self.later[(db_index, key)] = None
 
     def take_up_later(self) -> None:
-        """A tick goes on with the keys with too many readers."""
+        """A tick continues with the keys that had too many readers for the tick before."""
         if self.later:
             self.ready.update(self.later)
             self.later = {}
@@ -224,9 +224,9 @@ class Blocking:
                 return
 
     def _to_tails(self, blocked: BlockedRequest, tried: bytes) -> None:
-        """A reader of several keys that was tried in vain goes behind all others at its other keys, as in Redis.
+        """A reader of several keys that got nothing moves to the end of the queues of its other keys, as in Redis.
 
-        At the key that was tried, all behind it are tried in vain as well: the order stays.
+        At the key that was tried, later readers get nothing either, so the order does not change.
         """
         self._serial += 1
         for key in blocked.keys:

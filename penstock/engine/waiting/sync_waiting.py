@@ -1,4 +1,4 @@
-"""WAIT and WAITAOF: what requests wait for until replicas have what was written, or until it is on disks."""
+"""WAIT and WAITAOF: requests that wait until replicas have the changes, or until these are on disks."""
 
 from typing import Final
 
@@ -9,14 +9,14 @@ WITHOUT_LOG: Final = b"ERR WAITAOF cannot be used when numlocal is set but appen
 
 
 class Copies:
-    """How far writes are: what is asked of the log and of the replicas when a request is looked at."""
+    """How far the log and the replicas are."""
 
     def has_log(self) -> bool:
         """Whether there is a log."""
         raise NotImplementedError
 
     def synced_units(self) -> int:
-        """Units of the log that are safe."""
+        """How many units of the log are synced."""
         raise NotImplementedError
 
     def acked(self, offset: int) -> int:
@@ -29,10 +29,10 @@ class Copies:
 
 
 class Wanted:
-    """What one request waits for.
+    """The condition that one request waits for.
 
-    unit: of the log, which is to be safe; NO_LOG where there is none. offset: of the replication stream. local: whether
-    the unit must be safe before it is answered. counts_syncs: WAITAOF, which is answered with two numbers.
+    unit: of the log, which is to be synced; NO_LOG without a log. offset: of the replication stream. local: whether
+    the unit must be synced before the reply. counts_syncs: WAITAOF, whose reply has two numbers.
     """
 
     __slots__ = ("counts_syncs", "local", "offset", "replicas", "unit")
