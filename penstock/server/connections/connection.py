@@ -22,10 +22,10 @@ REQUESTS_A_TURN: Final = 1000  # of one connection, so that a long pipeline does
 TIME_A_TURN_US: Final = 10_000  # for them, likewise: the request during which it is over is the last one
 REPLIES_A_TURN: Final = 2**20  # bytes of replies to one connection, likewise
 # What happened while requests were handled:
-HANDLED: Final = 1  # there were some
-LOOKED_AROUND: Final = 2  # one did more than touch data: what it left for others was taken
+HANDLED: Final = 1  # at least one was handled
+LOOKED_AROUND: Final = 2  # one did more than touch data: messages for other clients and the like were taken
 ALL_DONE: Final = 4  # no whole request is left
-SHARE_USED: Final = 8  # the others wait for the end of the turn
+SHARE_USED: Final = 8  # the turn's share is used: further requests wait for the next turn
 MOST_UNSENT: Final = 2**20  # bytes that a peer has not taken; above, no request of it is handled
 
 
@@ -82,7 +82,7 @@ class Connection(Link):
         self._output_blocked = False  # the peer has not taken everything that was written
         self._reads = True
         self._is_tls = is_tls
-        self._input_ended = False  # the peer sends no more, or what it sent is no request
+        self._input_ended = False  # the peer has closed its side, or sent an invalid request
         self._over_since_s = 0.0  # when the soft output limit was exceeded, in the loop's time; 0: it is not
 
     # -- coming -----------------------------------------------------------------------------------------------------
@@ -183,7 +183,7 @@ class Connection(Link):
             statistics.largest_query_buffer = waiting
 
     def eof_received(self) -> bool:
-        """The peer sends no more: what it sent is answered, then we close. A request that waits is forgotten."""
+        """The peer closed its side: reply to its requests, then close. A blocked request is forgotten."""
         self._input_ended = True
         if self not in self._turn.unfinished:
             self.close_if_done()

@@ -94,7 +94,7 @@ class AofRewrite:
             self._report(f"Rewriting the log: {100 * progress.share:.0f}%, {rate:.1f} MB a second.")
 
     def _is_time(self, log: AppendLog) -> bool:
-        """Whether the log grew enough, or can only go on with a new base file."""
+        """Whether the log grew enough, or cannot be written without a new base file."""
         since_ms = self._log_writer.passed_ms() - self._tried_ms
         failures = self._state.rewrite_failures
         if log.writes_held:
@@ -202,7 +202,7 @@ class AofRewrite:
         self._close_spare()
 
     def _refuse_without_base(self) -> None:
-        """The log can only go on with a new base, and there is none: refuse writers until one is written."""
+        """The log cannot be written without a new base, and that failed: refuse writers until there is one."""
         log = self._log_writer.log
         if log is not None and log.writes_held and self._engine.conditions.trouble is None:
             self._log_writer.fail("its base file cannot be written")
