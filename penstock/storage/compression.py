@@ -44,7 +44,7 @@ class Compressor:
         return packed[:-1] + packed[-1:]  # a copy: the library's has been shrunk, and splits the room that is free now
 
     def expanded(self, packed: bytes) -> bytes:
-        """What was compressed. O(n)."""
+        """The decompressed text. O(n)."""
         if self._decompressor is None:
             from zstandard import ZstdDecompressor
 
@@ -52,7 +52,7 @@ class Compressor:
         return self._decompressor.decompress(packed)
 
     def keep_ready(self, segment: "Segment") -> None:
-        """A segment was decompressed: the one that was read longest ago is so no longer. O(1)."""
+        """A segment was decompressed: drop the decompressed bytes of the one that was read longest ago. O(1)."""
         ready = self._ready
         if len(ready) < self._most_ready:
             ready.append(segment)

@@ -163,11 +163,11 @@ class KeyTable:
     # -- memory -----------------------------------------------------------------------------------------------------
 
     def table_bytes(self) -> int:
-        """What it takes beside keys, values and buckets."""
+        """The bytes of the tables, without keys, values and buckets."""
         return sys.getsizeof(self.objects) + sys.getsizeof(self._buckets)
 
     def packed_bytes(self, sampled: int) -> int:
-        """What the packed strings take, by an estimate from so many buckets. O(sampled)."""
+        """The bytes of the packed strings, estimated from `sampled` buckets. O(sampled)."""
         if not self.packed:
             return 0
         sizes = [sys.getsizeof(bucket) for bucket in self._buckets[:: len(self._buckets) // sampled + 1]]

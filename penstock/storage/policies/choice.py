@@ -83,7 +83,7 @@ class Choice:
         self._add(entry_id, rank, value)
 
     def drop(self, entry_id: StreamId) -> None:
-        """An entry may not be chosen any more: it is gone, a consumer has it, or it is out of reach."""
+        """An entry may not be chosen any more: it was deleted, has a consumer, or is beyond LOOKAHEAD."""
         if self._remove(entry_id):
             self.has_shrunk = True
 
@@ -140,7 +140,7 @@ class Choice:
         return queue[0][1]
 
     def note_changes(self, order: KeyOrder | None) -> None:
-        """Look at the values again of which something became pending, or is pending no more. O(values)."""
+        """Note the values whose pending entries changed: their places must be computed anew. O(values)."""
         if order is not None:
             self.touched.update(order.touched)
             order.touched.clear()
@@ -157,7 +157,7 @@ class Choice:
             self.turns[value] = self._turn
 
     def end_read(self) -> None:
-        """What was picked is pending, and has an owner: the group knows."""
+        """The end of a read: the picked entries are pending and have owners in the group."""
         self.touched.update(dict.fromkeys(self.picked))
         self.picked, self.picked_new = {}, {}
 

@@ -98,7 +98,7 @@ class GroupSettings:
         return self.fair or self.priority_field is not None
 
     def pause_end_ms(self, now_ms: int) -> int:
-        """When the pause ends; NONE if there is none. One that is over stays set on a server that follows another."""
+        """When the pause ends; NONE without one, or if it is over (on a replica an ended pause remains set)."""
         return self.paused_until_ms if self.paused_until_ms > now_ms else NONE
 
     def orders_as(self, other: "GroupSettings") -> bool:
@@ -111,17 +111,17 @@ class GroupSettings:
 
     @property
     def expires(self) -> bool:
-        """Whether entries may become worthless."""
+        """Whether entries may expire."""
         return self.expire_ms != NONE or self.expire_field is not None
 
     @property
     def has_limits(self) -> bool:
-        """Whether something stops reads."""
+        """Whether PAUSE, RATE or INFLIGHT is set."""
         return max(self.paused_until_ms, self.rate, self.in_flight) != NONE
 
     @property
     def shows_more(self) -> bool:
-        """Whether something is set of which XINFO has fields only then."""
+        """Whether an option is set whose fields XINFO shows only then."""
         if self.has_limits or self.gives_back or self.expires or self.chooses:
             return True
         return max(self.parallel, self.look_ahead) != NONE
@@ -146,12 +146,12 @@ class GroupPolicy:
     consumer is to be removed before. is_behind: more leases have ended than a tick
     looked at.
 
-    keys: with KEY, what is pending by its value; its waiting entries are released, and not in `ready`. None until it is
-    first needed. choice: where first deliveries are chosen, what may be chosen; its waiting entries are not in `ready`
-    either. None likewise.
+    keys: with KEY, the pending entries by their values; its waiting entries are released, and not in `ready`. None
+    until it is first needed. choice: with PRIORITY or FAIR, the entries to choose from; its waiting entries are not in
+    `ready` either. None until it is first needed.
 
-    window: what RATE counts. is_short, is_stopped: since readers were last told to try again, a read
-    lacked room under INFLIGHT, or was stopped by PAUSE or RATE.
+    window: the deliveries that RATE counts. is_short, is_stopped: since readers were last woken, a read lacked room
+    under INFLIGHT, or was stopped by PAUSE or RATE.
 
     readers: with gives_back, the id of the session that read as each consumer last. released: entries that connections
     gave back when they ended.

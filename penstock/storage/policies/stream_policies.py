@@ -63,7 +63,7 @@ class StreamSettings:
 
     @property
     def shows_more(self) -> bool:
-        """Whether something is set of which XINFO has fields only then. The bytes are counted as long."""
+        """Whether an option is set whose fields XINFO shows only then. Bytes are counted only then, too."""
         return self.every_field is not None or max(self.max_bytes, self.idle_group_ms) != NONE
 
     @property
@@ -173,7 +173,7 @@ class StreamPolicies:
         self.sweep_from = ZERO
 
     def copy(self) -> "StreamPolicies":
-        """A copy for a copied stream, all of which is to be looked at."""
+        """A copy for a copied stream; all entries of that are still to be processed."""
         twin = StreamPolicies()
         twin.settings = self.settings.copy()
         twin.floor = self.floor

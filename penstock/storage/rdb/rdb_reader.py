@@ -123,7 +123,7 @@ class RdbReader:
         return BadRdb(f"{in_key(self.key, self.db_index)}: {problem}")
 
     def corrected(self) -> str:
-        """What was put right in the last key, for a person; "" where nothing was."""
+        """A sentence about the corrections in the last key; empty if there were none."""
         return correction(self.key, self.db_index, self.corrections) if self.corrections else ""
 
     def _value(self, kind: int) -> Value:

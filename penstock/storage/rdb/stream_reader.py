@@ -48,7 +48,7 @@ ReadNode: TypeAlias = Callable[[bytes, int, int, EntryRun, "NodeHead"], bool]
 
 
 class NodeHead:
-    """What a node says of its entries: see listpack_nodes.Node. `pieces` are for reading nodes at once."""
+    """The head of a node (see listpack_nodes.Node). `pieces` are for reading a whole node at once."""
 
     __slots__ = ("deleted", "last_ms", "last_seq", "live", "names", "pieces")
 
@@ -101,7 +101,7 @@ def shown_id(entry_id: StreamId) -> str:
 
 
 def counter(source: Source, what: str) -> int:
-    """A number that a reply can tell; 0 where it cannot."""
+    """Read a counter; one that is too large for a reply is corrected to 0."""
     number = source.length()
     if number <= LARGEST:
         return number

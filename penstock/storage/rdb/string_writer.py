@@ -20,7 +20,7 @@ def length(number: int) -> bytes:
 
 
 class StringWriter:
-    """Writes strings; compresses long ones, `most` bytes in all, where that saves anything."""
+    """Writes strings; compresses long ones if that saves bytes, up to `most` bytes of strings in all."""
 
     __slots__ = ("_left",)
 
@@ -28,7 +28,7 @@ class StringWriter:
         self._left = most
 
     def string(self, text: bytes) -> bytes:
-        """A string; a number where it is the text of one of 32 bits."""
+        """A string; written as a number if it is the text of a 32-bit integer."""
         if len(text) <= LONGEST_INTEGER:
             number = listpack.integer_of(text)
             if number is not None and -(1 << 31) <= number < 1 << 31:
@@ -40,7 +40,7 @@ class StringWriter:
         return self.blob(text)
 
     def blob(self, text: bytes) -> bytes:
-        """A string that is none of a number."""
+        """A string that is not the text of a number."""
         if self._left > 0 and len(text) >= SHORTEST_COMPRESSED:
             self._left -= len(text)
             packed = lzf.compressed(text)

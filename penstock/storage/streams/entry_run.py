@@ -61,7 +61,7 @@ class EntryRun:
         return True
 
     def cut_back(self, count: int, size: int, last_id: StreamId) -> None:
-        """Drop all but the first `count` entries, which take so many bytes, and of which the last has this id."""
+        """Drop all but the first `count` entries, which have `size` bytes in all, the last one with `last_id`."""
         self.ms.truncate(count * ID_BYTES)
         self.seq.truncate(count * ID_BYTES)
         self.ends.truncate(count * END_BYTES)

@@ -28,11 +28,11 @@ def in_ids(texts: bytes) -> list[bytes]:
 
 
 class NotAStream(Exception):
-    """What was given cannot be a stream; the text says why."""
+    """The data are not a valid stream; the text says why."""
 
 
 class LoadedConsumer:
-    """A consumer as it was kept. Times are unix ms."""
+    """A consumer as it is in the file. Times are unix ms."""
 
     __slots__ = ("active_ms", "name", "seen_ms")
 
@@ -43,7 +43,7 @@ class LoadedConsumer:
 
 
 class LoadedGroup:
-    """A group as it was kept: pending entries as columns, in the order in which they came.
+    """A group as it is in the file: pending entries as columns, in the file's order.
 
     An id is 16 bytes, big-endian, so that it can be a dict's key (see ids.py). `owners` has the consumers' numbers,
     from 1 on in the order of `consumers`; `released` the places of released entries, in order of release.
@@ -76,7 +76,7 @@ class LoadedGroup:
         return len(self._places) == len(self.ids)
 
     def own(self, entry_ids: list[bytes], number: int) -> bool:
-        """A consumer has pending entries; False where there is none, or it has an owner."""
+        """Give pending entries to a consumer; False if one is not pending or already has an owner."""
         places, owners = self._places, self.owners
         for entry_id in entry_ids:
             place = places.get(entry_id, -1)
@@ -238,7 +238,7 @@ class StreamBuilder:
         return group
 
     def _fill_in(self, group: Group, loaded: LoadedGroup, consumers: list[Consumer]) -> None:
-        """What has an owner, in order of delivery, ties in order of their ids; equal neighbours together."""
+        """Fill in the owned entries in order of delivery, equal times in order of ids; equal neighbours together."""
         ids, times, counts, owners = loaded.ids, loaded.times, loaded.counts, loaded.owners
         owned = [place for place, owner in enumerate(owners) if owner != NO_OWNER]
         owned.sort(key=ids.__getitem__)

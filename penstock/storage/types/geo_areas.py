@@ -117,7 +117,7 @@ class Area:
         return ranges
 
     def _bounds(self) -> tuple[float, float, float, float]:
-        """West, south, east and north in degrees; as wide as it is where that is widest."""
+        """West, south, east and north in degrees, with the largest width of the area."""
         up = self.half_height_m / EARTH_RADIUS_M / RADIANS
         nearer_pole = self.latitude - up if self.latitude < 0 else self.latitude + up
         across = nan  # of a box that has no end, no bound is passed

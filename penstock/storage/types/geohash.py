@@ -54,7 +54,7 @@ def number_of(column: int, row: int) -> int:
 
 
 def _spread(number: i64) -> i64:
-    """The bits of a number of STEPS bits, or one more, at the even places: compiled, nothing of it is an object."""
+    """Spread the bits of a number (at most STEPS + 1 bits) to the even places. Compiled, it makes no objects."""
     number = (number | number << 16) & 0xFFF0000FFFF
     number = (number | number << 8) & 0xFF00FF00FF00FF
     number = (number | number << 4) & 0xF0F0F0F0F0F0F0F
@@ -69,7 +69,7 @@ def encoded(longitude: float, latitude: float) -> int:
 
 
 def number_in(score: float) -> int:
-    """A score as the number of a place, whatever ZADD made of it: as the machine cuts a double to 64 bits, unsigned."""
+    """The number of a place in any score, also one of ZADD: the double converted to an unsigned 64-bit integer."""
     if -_BITS_63 <= score < _BITS_63:
         return int(score) & _BITS_64
     if score < 0:
@@ -95,7 +95,7 @@ def decoded(score: float) -> tuple[float, float]:
 
 
 def _even_bits(number: i64) -> i64:
-    """As `gathered`, of a number of BITS: compiled, nothing of it is an object."""
+    """As `gathered`, for a number of BITS bits. Compiled, it makes no objects."""
     number &= 0x5555555555555
     number = (number | number >> 1) & 0x3333333333333
     number = (number | number >> 2) & 0xF0F0F0F0F0F0F

@@ -51,11 +51,11 @@ class CorruptHyperLogLog(Exception):
 
 
 class Outcome(Enum):
-    """What became of a wish to raise a register."""
+    """The result of an attempt to raise a register."""
 
     UNCHANGED = 0
     CHANGED = 1
-    NO_ROOM = 2  # nothing was done: the value is too large for this form, or the form would become too long
+    NO_ROOM = 2  # unchanged, because the value is too large for this form, or the form would become too long
 
 
 class _Run:
@@ -232,7 +232,7 @@ def _val(value: int, length: int) -> int:
 
 
 def _rest(code: int, length: int) -> bytes:
-    """What is left of a run: the same value, fewer registers; nothing of none."""
+    """A run with the same value and `length` registers; empty for none."""
     if not length:
         return b""
     if code & VAL:

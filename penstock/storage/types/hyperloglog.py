@@ -59,7 +59,7 @@ def is_dense(value: bytes | bytearray) -> bool:
 
 
 def registers_of(value: bytes) -> bytes:
-    """All registers of a valid one, a byte each. CorruptHyperLogLog where a sparse one is none."""
+    """All registers, a byte each. CorruptHyperLogLog if the runs of a sparse value are invalid."""
     return registers.unpacked(value[HEADER:]) if is_dense(value) else sparse.registers_of(value)
 
 
@@ -198,7 +198,7 @@ class HyperLogLog:
         return True
 
     def to_dense(self) -> None:
-        """Change the form. CorruptHyperLogLog where the sparse one is none."""
+        """Change to the dense form. CorruptHyperLogLog if the runs of the sparse one are invalid."""
         if self._runs is None:
             return
         held = self._held()

@@ -275,7 +275,7 @@ class Set(Timed):
         return [member for member in members if self.remove((member,))]
 
     def rebuild(self, limits: SetLimits) -> None:
-        """What Redis does with a large set that has lost most of its members: it may be a small one again. O(n)."""
+        """Make a large set a small one if it has few members left, when Redis would rebuild its table. O(n)."""
         if self._form is not Form.HASHTABLE or len(self) > limits.members:
             return
         if all(len(member) <= limits.length for member in self.members()):
@@ -314,7 +314,7 @@ class Set(Timed):
         return dict.fromkeys(self._few_members()) if self._many is None else self._many.members()
 
     def listed(self) -> list[bytes]:
-        """The members as they are told: integers by size while the form is an intset, others as they came."""
+        """The members in the order of replies: integers by size in an intset, others in the order of insertion."""
         if self._many is None:
             return self._few_members()
         listed = self._many.listed()

@@ -76,7 +76,7 @@ class SortedSet(Collection):
             self._few, self._count = EMPTY, 0
 
     def _with_room_for(self, member: bytes) -> ManyPairs:
-        """The pairs in a form that may have one more, in which they are from now on. O(1); O(n) where that changes."""
+        """Take a form that has room for one more pair, if necessary, and return it. O(1); O(n) if the form changes."""
         many = self._many
         if many is None and self._count < MOST_ENTRIES:
             many = self._many = ScoreTable(packed_pairs.pairs_of(self._few))

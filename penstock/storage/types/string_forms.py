@@ -1,8 +1,8 @@
-"""Short strings that Redis keeps otherwise than it would keep the same text if it was set as a whole.
+"""Short strings whose encoding in Redis is not the one that SET would give to the same text.
 
 Redis chooses the encoding of a string (int, embstr, raw) when it is made, and again when it is changed. Here a string
-is `bytes` in any case; where the encoding does not follow from the text, the class of the value tells of its past, so
-that other strings need no mark. They are equal to the plain text in everything else. (Redis 8.6.3, by experiment.)
+is always `bytes`; if the encoding does not follow from the text, the value is of a subclass that says it, so that other
+strings need no mark. In everything else they are equal to the plain text. (Redis 8.6.3, by experiment.)
 """
 
 from typing import Final

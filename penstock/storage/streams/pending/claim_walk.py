@@ -48,7 +48,7 @@ class EntryWalk:
 
 
 class IdWalk(EntryWalk):
-    """Entries in id order that have an owner. Behind the end of the id order, blocks are not visited: none is there.
+    """Entries in id order that have an owner. Blocks behind the end of the id order have none, and are not visited.
 
     The first one is remembered in `claimable_from`: O(slots visited from the last one on).
     """
@@ -200,7 +200,7 @@ class TimeWalk:
 
 
 def claimable(order: DeliveryOrder, min_idle_ms: int, now_ms: int, max_count: int) -> list[PendingSlot]:
-    """What XREADGROUP CLAIM may take, in delivery order: live pending entries idle for at least min_idle_ms.
+    """The entries that XREADGROUP CLAIM may take, in delivery order: live pending ones idle for min_idle_ms or longer.
 
     A released entry counts as idle since 1970, an entry with a delivery time in the future as idle for ever. Deleted
     pending entries are skipped and do not count.

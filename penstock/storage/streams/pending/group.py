@@ -39,7 +39,7 @@ class Group:
 
     @property
     def last_id(self) -> StreamId:
-        """The last-delivered id: `>` goes on behind it. An object of its own; its halves cost nothing."""
+        """The last-delivered id, after which `>` reads. Each call makes an object; its halves cost nothing."""
         return self.last_ms << 64 | self.last_seq
 
     @last_id.setter

@@ -1,4 +1,4 @@
-"""What the forms of a sorted set that is not small have in common: score_table.py, ordered_pairs.py."""
+"""The base class of the forms of a large sorted set: score_table.py, ordered_pairs.py."""
 
 from collections.abc import Iterable, Iterator
 
