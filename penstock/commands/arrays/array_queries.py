@@ -27,7 +27,7 @@ LEAST_WINDOW: Final = 8  # places of a dense slice
 
 
 def _indexes(found: Array, first: int, last: int) -> list[int]:
-    """Those that have items, in the order in which the range is given."""
+    """The indexes with items, in the direction of the range."""
     if first <= last:
         return found.indexes(first, last)
     return found.indexes(last, first)[::-1]
@@ -69,7 +69,7 @@ def arscan(ctx: Context, args: list[bytes]) -> bytes:
 
 
 class Wish:
-    """What ARGREP looks for: predicates, and how they go together."""
+    """The condition of ARGREP: its predicates, and whether all or one of them must hold."""
 
     __slots__ = ("_tests", "all_hold", "limit", "no_case", "predicates", "with_values")
 
@@ -195,7 +195,7 @@ def arop(ctx: Context, args: list[bytes]) -> bytes:
 
 
 def _number(item: bytes) -> LongDouble | None:
-    """What an item means as a finite number."""
+    """An item as a finite number; None if it is none."""
     if arguments.is_integer(item):
         return LongDouble(int(item), 0)
     try:

@@ -28,7 +28,7 @@ container("CLUSTER", group="cluster", since="3.0.0", summary="Commands for a nod
 
 
 def node_of(ctx: Context) -> Node:
-    """The node that this server is; refused where it is none."""
+    """This server's node; ReplyError without cluster-enabled."""
     cluster = ctx.cluster
     if cluster is None:
         raise ReplyError(DISABLED)
@@ -213,7 +213,7 @@ def cluster_myshardid(ctx: Context, args: list[bytes]) -> bytes:
 
 
 def known(node: Node, id: bytes) -> Member:
-    """The node with an ID; refused where there is none."""
+    """The node with an ID; ReplyError if the cluster has none."""
     one = node.view().member(id.decode("latin1"))
     if one is None:
         raise unknown_node(id)
@@ -289,7 +289,7 @@ def cluster_keyslot(ctx: Context, args: list[bytes]) -> bytes:
     summary="Counts the keys of a slot.",
 )
 def cluster_countkeysinslot(ctx: Context, args: list[bytes]) -> bytes:
-    """A slot that is not owned has none, whatever is left of it."""
+    """A slot that this node does not own counts as empty, also if keys of it are left."""
     node = node_of(ctx)
     slot = arguments.integer(args[2])
     if not 0 <= slot < SLOTS:

@@ -13,9 +13,9 @@ LATEST_MS: Final = 2**46 - 1  # Redis stores a part's time of expiry in 46 bits
 
 
 class PartWords:
-    """What the requests about one kind of parts say: `keyword` is FIELDS or MEMBERS, `existence` its two conditions.
+    """The words of requests about fields, or about members: `keyword` is FIELDS or MEMBERS, `existence` its conditions.
 
-    revives: HEXPIRE gives an expired field that still lies there a new time; SEXPIRE knows no such member.
+    revives: HEXPIRE gives an expired field that was not removed yet a new time; for SEXPIRE such a member is missing.
     """
 
     __slots__ = ("existence", "has_persist", "keyword", "lower", "number", "prefix", "revives")

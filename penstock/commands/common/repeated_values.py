@@ -21,7 +21,7 @@ def require_fitting(size: int) -> None:
 
 
 def repeated(header: bytes, elements: list[bytes]) -> bytes:
-    """An array's header and its elements, some of which are the same object, joined if it is not too much."""
+    """Join an array's header and its elements, many of them the same object. ReplyError above MOST_BYTES."""
     if len(elements) * max(map(len, elements), default=0) > MOST_BYTES:
         require_fitting(sum(map(len, elements)))
     parts = [b"".join(elements[at : at + JOINED]) for at in range(0, len(elements), JOINED)]
@@ -39,6 +39,6 @@ def repeated_pairs(names: list[bytes], drawn: list[bytes], values: list[bytes], 
 
 
 def repeated_bulks(texts: list[bytes]) -> bytes:
-    """As reply.bulks, of texts of which many are equal: each is encoded once. 8 bytes a text beside the reply."""
+    """As reply.bulks, for texts many of which are equal: each is encoded once. 8 bytes for a text beside the reply."""
     encoded = {text: reply.bulk(text) for text in set(texts)}
     return repeated(reply.array_header(len(texts)), [encoded[text] for text in texts])

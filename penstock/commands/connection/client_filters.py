@@ -147,7 +147,7 @@ def _holds(session: Session, condition: bytes, wanted: Wanted, now_ms: int) -> b
 
 
 def _text_of(session: Session, condition: bytes) -> bytes:
-    """What a client has of that which a condition is about."""
+    """The client's value that a condition compares."""
     if condition == b"TYPE":
         return kind_of(session)
     if condition == b"ADDR":

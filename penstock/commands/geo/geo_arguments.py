@@ -119,7 +119,7 @@ class Search:
 
 
 def read_geosearch(args: list[bytes], zset: SortedSet | None, first: int, target: bytes | None) -> Search:
-    """What GEOSEARCH and GEOSEARCHSTORE ask for; their options begin at `first`. The last of equal ones holds."""
+    """Read the search of GEOSEARCH or GEOSEARCHSTORE; options begin at `first`. The last of equal options counts."""
     search = Search()
     search.target = target
     at = first
@@ -160,7 +160,7 @@ def read_geosearch(args: list[bytes], zset: SortedSet | None, first: int, target
 
 
 def read_georadius(args: list[bytes], zset: SortedSet | None, by_member: bool, may_store: bool) -> Search:
-    """What GEORADIUS and its kin ask for. Around a member of no set, the radius is not looked at (Redis 8.6.3)."""
+    """Read the search of GEORADIUS and its relatives. Without a key, BYMEMBER's radius is not checked (Redis 8.6.3)."""
     search = Search()
     if by_member:
         search.start_at_member(zset, args[2])

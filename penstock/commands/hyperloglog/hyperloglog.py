@@ -18,7 +18,7 @@ from penstock.storage.types.string_forms import raw_string
 
 
 def hyperloglog_at(ctx: Context, key: bytes) -> bytes | None:
-    """The value at a key, None where there is no key; WRONGTYPE for what is none."""
+    """The HyperLogLog at a key; None without the key, WRONGTYPE for another value."""
     return _checked(ctx.string(key))
 
 

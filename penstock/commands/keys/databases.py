@@ -61,10 +61,9 @@ def flushall(ctx: Context, args: list[bytes]) -> bytes:
 
 
 def _read_flush(ctx: Context, args: list[bytes]) -> bool:
-    """Whether the flush is asynchronous. Keys are removed at once all the same, their memory is freed in steps.
+    """Whether the flush is asynchronous. In both cases keys are removed at once, and their memory is freed in steps.
 
-    Only the moment at which the session itself is notified differs (CLIENT TRACKING): after the reply of an
-    asynchronous one.
+    The only difference is when the session itself is notified (CLIENT TRACKING): with ASYNC after its reply.
     """
     if len(args) > 2 or (len(args) == 2 and args[1].upper() not in (b"SYNC", b"ASYNC")):
         raise refusals.syntax()

@@ -34,7 +34,7 @@ OPTIONS: Final = OptionTable({b"COPY": 0, b"REPLACE": 0, KEYS: 0} | SECRETS)
 
 
 class Options:
-    """What follows the timeout. login: AUTH and its words."""
+    """The options after the timeout. login: AUTH and its arguments."""
 
     __slots__ = ("copies", "keys", "login", "replaces")
 
@@ -73,7 +73,7 @@ def _find_keys(args: list[bytes]) -> list[KeyPlace]:
 
 
 def _without_secrets(request: list[bytes]) -> list[bytes]:
-    """The words that MIGRATE takes for a user and a password; where an option is none, all that is behind an AUTH."""
+    """Hide the user and the password of a request; after an unknown option, everything behind an AUTH."""
     shown = list(request)
     at = OPTIONS_AT
     while at < len(request):
@@ -165,7 +165,7 @@ def _restores(ctx: Context, options: Options) -> tuple[list[bytes], list[list[by
 
 
 def _remove(ctx: Context, moved: list[bytes]) -> None:
-    """What is at the target now is no more here; a key that was named twice is gone once."""
+    """Delete the keys that are at the target now; a key that was named twice counts once."""
     moved_keys = []
     for key in moved:
         value = ctx.remove(key)

@@ -81,7 +81,7 @@ def scan(ctx: Context, args: list[bytes]) -> bytes:
 
 
 def _in_own_slots(ctx: Context, names: list[bytes]) -> list[bytes]:
-    """What a node of a cluster shows of some keys."""
+    """Those of the keys that a node of a cluster shows; all without a cluster."""
     cluster = ctx.cluster
     return names if cluster is None else cluster.node.shown(names)
 

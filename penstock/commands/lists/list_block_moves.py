@@ -19,7 +19,7 @@ COMPLEXITY: Final = "O(N) where N is the number of elements moved."
 
 
 class Move:
-    """What is to be moved where. exactly: so many or none. one_by_one: each is pushed before the next."""
+    """A move of items. exactly: `count` items or none. one_by_one: each is pushed before the next is popped."""
 
     __slots__ = ("count", "destination", "exactly", "from_left", "one_by_one", "source", "to_left")
 
@@ -45,7 +45,7 @@ class Move:
         self.one_by_one = order == b"OBO"
 
     def carried_out(self, ctx: Context) -> bytes | None:
-        """Move the items, and answer them in the order in which they stand then; None where there are too few."""
+        """Move the items; returns the reply, the items in their new order, or None if there are too few."""
         found = list_at(ctx, self.source)
         if found is None or (self.exactly and len(found) < self.count):
             return None

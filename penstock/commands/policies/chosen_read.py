@@ -35,7 +35,7 @@ def read_first(
 def choose(
     target: ReadTarget, policy: GroupPolicy, choice: Choice, max_count: int, budget: Budget, now_ms: int
 ) -> list[SegmentRun]:
-    """The best candidates in the order in which they are handed out, as runs of one. Changes the choice only."""
+    """The best candidates in the order of delivery, as runs of one entry. Changes only the choice."""
     stream, group = target.stream, target.group
     order = keys.order_of(stream, group, policy)
     chosen: list[SegmentRun] = []

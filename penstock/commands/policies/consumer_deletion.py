@@ -1,4 +1,4 @@
-"""PENSTOCK.DELCONSUMER: deletes a consumer, and destroys nothing of what it has pending.
+"""PENSTOCK.DELCONSUMER: deletes a consumer without losing its pending entries.
 
 Tests: transcripts policies_consumers; cases policies/test_consumers.
 """

@@ -104,9 +104,9 @@ def read_again_together(
 
 
 class Again:
-    """What a read finds that may be delivered again: what it shows and takes, and what it puts aside.
+    """The entries that a read may deliver again, and the dead letters and deleted entries that it meets.
 
-    room: how many more entries may be with workers then. lacks_room: something was held back for want of it.
+    room: how many more entries may have an owner then. lacks_room: an entry was held back for lack of it.
     """
 
     __slots__ = ("dead", "deleted", "lacks_room", "room", "shown", "taken")
@@ -123,9 +123,9 @@ class Again:
 def next_again(
     ctx: Context, target: ReadTarget, policy: GroupPolicy, claim_ms: int, max_count: int, budget: Budget
 ) -> Again:
-    """What was given back and is ready, and what idles for claim_ms (NONE: for longer than its lease).
+    """Find released entries that are ready, and entries idle for claim_ms (NONE: for longer than their lease).
 
-    Changes nothing but the budget.
+    Changes only the budget.
     """
     group = target.group
     again = Again(limits.room(group, policy))

@@ -182,7 +182,7 @@ def _change_group(ctx: Context, key: bytes, stream: Stream, args: list[bytes], l
 
 
 def _refuse_target(ctx: Context, key: bytes, target: bytes | None, option: bytes, reader: OptionReader) -> None:
-    """A target is another stream, or a key that is free, to which the user may have entries moved."""
+    """Check a target: another stream, or a free key, that the user may write."""
     if target is None:
         return
     if option in reader.named:

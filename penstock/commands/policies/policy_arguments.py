@@ -37,7 +37,7 @@ _UNSET: Final = b"NONE"
 
 
 class PolicyOptions(OptionTable):
-    """Options of which NONE unsets any: it stands alone."""
+    """Options that NONE alone, in place of all values, unsets."""
 
     def words(self, option: bytes, args: list[bytes], at: int) -> int:
         words = super().words(option, args, at)
@@ -135,7 +135,7 @@ class OptionReader:
         raise ReplyError(b"ERR RATE needs a number of deliveries and a time in ms")
 
     def pause(self, now_ms: int) -> int:
-        """When the pause behind PAUSE ends, in unix ms; NONE if there is none, or its end is over."""
+        """When the pause given to PAUSE ends, in unix ms; NONE if it is unset or in the past."""
         word = self.value()
         if word.upper() == _UNSET:
             return NONE

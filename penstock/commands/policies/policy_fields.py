@@ -1,4 +1,4 @@
-"""What XINFO shows of policies: one field, `penstock-policy`, only while a policy is set."""
+"""The field `penstock-policy` of XINFO, which is there only while a policy is set."""
 
 from typing import Final
 
@@ -80,7 +80,7 @@ def of_group(ctx: Context, stream: Stream, group: Group) -> list[tuple[bytes, by
 
 
 def _of_second_part(ctx: Context, group: Group, policy: GroupPolicy) -> list[tuple[bytes, bytes]]:
-    """What is shown of a group too, if any of it is set."""
+    """Further fields of a group, shown if one of their options is set."""
     settings = policy.settings
     limits.most_now(policy, ctx.now_ms)  # forgets what is not within the window any more
     pause_end_ms = settings.pause_end_ms(ctx.now_ms)

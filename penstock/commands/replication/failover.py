@@ -21,7 +21,7 @@ WORDS_OF_TO: Final = 3
 
 
 class Wanted:
-    """What a request asks for. target: None for any replica; timeout_ms: 0 for none."""
+    """The options of FAILOVER. target: None for any replica; timeout_ms: 0 for none."""
 
     __slots__ = ("forced", "target", "timeout_ms")
 

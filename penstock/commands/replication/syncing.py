@@ -102,7 +102,7 @@ def replconf(ctx: Context, args: list[bytes]) -> bytes:
 
 
 def _acked(words: list[bytes]) -> tuple[int, int]:
-    """The offsets of `ACK n [FACK n]`: applied, and on the replica's disk. A number that is none says nothing."""
+    """The offsets of `ACK n [FACK n]`: applied, and on the replica's disk. A word that is no number is ignored."""
     applied = synced = NO_ACK
     for at in range(0, len(words) - 1, 2):
         name, number = words[at].upper(), words[at + 1]
@@ -114,7 +114,7 @@ def _acked(words: list[bytes]) -> tuple[int, int]:
 
 
 def _note(found: Replica, option: bytes, word: bytes, typed: bytes) -> None:
-    """Take note of what a replica says of itself. An unknown capability is none of ours."""
+    """Note a replica's port, address or capability. Unknown capabilities are ignored."""
     if option == b"LISTENING-PORT":
         found.port = arguments.integer(word)
     elif option == b"IP-ADDRESS":

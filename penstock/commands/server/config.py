@@ -57,7 +57,7 @@ def config_get(ctx: Context, args: list[bytes]) -> bytes:
 
 
 def _without_secrets(request: list[bytes]) -> list[bytes]:
-    """The values of directives that are secrets; of a request that is no pairs, whatever is behind their names."""
+    """Hide the values of secret directives; if the arguments are no pairs, each word after such a name."""
     is_pairs = len(request) % 2 == 0
     return [
         redaction.HIDDEN

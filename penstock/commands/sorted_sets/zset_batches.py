@@ -58,7 +58,7 @@ def zadd_batch(ctx: Context, batch: RequestBatch, replies: list[bytes]) -> int:
 
 
 def _scores(words: list[bytes]) -> list[float]:
-    """The scores before the first word that is none, an option for example."""
+    """The scores up to the first word that is no score, for example an option."""
     scores: list[float] = []
     try:
         for word in words:

@@ -24,7 +24,7 @@ AROUND: Final = 3  # bytes of an integer's reply beside its digits
 
 
 class Options:
-    """What follows the range. The order of these words, and what they refuse, is not documented."""
+    """The options after the range. Their order, and which values are refused, is not documented."""
 
     __slots__ = ("in_bits", "limit", "zeros")
 

@@ -23,7 +23,7 @@ VALUED: Final = (*BY, b"LBOUND", b"UBOUND", *EXPIRATIONS)
 
 
 class Options:
-    """What follows the key: words by the option before them, flags as they are. Each option may be given once."""
+    """The options after the key: values by option, and flags. Each option may be given once."""
 
     __slots__ = ("expiration", "flags", "values", "when_ms")
 
@@ -115,7 +115,7 @@ def _crossed() -> ReplyError:
 
 
 class FloatBound:
-    """A bound: a number, or one that is infinite, of which `sign` is 1 or -1."""
+    """A bound: a finite number, or an infinite one with `sign` 1 or -1."""
 
     __slots__ = ("number", "sign")
 
@@ -182,7 +182,7 @@ def _float_reply(number: LongDouble, resp3: bool) -> bytes:
 
 
 def _keep(ctx: Context, key: bytes, is_new: bool, text: bytes, options: Options, event: bytes) -> None:
-    """Put the new number at its key, and set when it expires; what expires in the past is gone."""
+    """Store the new number with its expiry time; with one in the past, delete the key."""
     sets_expiry = bool(options.expiration) and not (b"ENX" in options.flags and key in ctx.db.expires)
     if sets_expiry and options.when_ms <= ctx.now_ms:
         delete_past(ctx, key)

@@ -66,7 +66,7 @@ class PendingRows:
         return self._owner_word
 
     def shown_ms(self, owner: int, time_ms: int) -> int:
-        """What a row shows of the delivery time."""
+        """The delivery time of a row, or its idle time, as the row shows it."""
         if self.now_ms == NO_NOW:
             return time_ms
         return -1 if owner == RELEASED else max(self.now_ms - time_ms, 0)
@@ -149,7 +149,7 @@ class PendingRows:
             self.left -= len(texts)
 
     def _tail(self, owner: int, time_ms: int, count: int) -> bytes:
-        """What follows the text of the id in a row."""
+        """The part of a row after the id: owner, time, delivery count."""
         shown_ms = self.shown_ms(owner, time_ms)
         return b"%b%b%b" % (self.owner_word(owner), reply.integer(shown_ms), reply.integer(count))
 

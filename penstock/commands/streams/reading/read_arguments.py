@@ -134,9 +134,9 @@ def find_keys_by_group(args: list[bytes]) -> list[KeyPlace]:
 
 
 def _find_keys(args: list[bytes], least: int) -> list[KeyPlace]:
-    """What STREAMS names. Before `least` it names nothing: the handler refuses such a request, too.
+    """The keys after STREAMS; none if STREAMS comes before `least`, where the handler refuses the request, too.
 
-    Behind words that are no options, it is the first such word, as in Redis, which looks for nothing else.
+    If there are words that are no options, the first word STREAMS counts, as in Redis, which looks only for that.
     """
     places = OPTIONS.places_of(STREAMS, args, 1)
     if not places:

@@ -24,7 +24,7 @@ _MOST_ENTRIES: Final = 2**61  # more than there can be; larger numbers are objec
 
 
 class Budget:
-    """What one call may still return: MAXCOUNT entries, MAXSIZE bytes.
+    """The rest of a call's limits: entries (MAXCOUNT) and bytes (MAXSIZE).
 
     MAXSIZE limits the reply with its protocol overhead. The first entry is always returned, even if it is larger.
     (Redis 8.10, XREAD.)
