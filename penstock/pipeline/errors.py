@@ -8,7 +8,7 @@ from typing import Any, Final
 
 
 class PipelineError(Exception):
-    """The pipeline cannot go on; the text says why, and what would help."""
+    """The pipeline cannot continue; the text says why, and what would help."""
 
 
 class OptionError(PipelineError):
@@ -20,7 +20,7 @@ class ServerGone(PipelineError):
 
 
 class DataLoss(PipelineError):
-    """Entries that a query should have read are gone; the text has their number if it is known."""
+    """Entries that a query should have read were lost; the text has their number if it is known."""
 
 
 def report_loss(text: str, fails: bool) -> None:

@@ -88,7 +88,7 @@ def _look_up(files: DataFrame, up_to: StreamId | None) -> dict[str, tuple[Stream
 
 
 def _kept_ends(spark: Any, path: str) -> dict[str, tuple[StreamId, int]] | None:
-    """What an earlier start of the query looked up; None at its first one."""
+    """The ends that an earlier start of the query found; None at its first start."""
     try:
         rows = spark.read.schema(_ENDS).json(path).collect()
     except AnalysisException:

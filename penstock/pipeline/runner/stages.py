@@ -27,7 +27,7 @@ LOGGERS: Final = ("DataFrameQueryContextLogger", "SQLQueryContextLogger")  # to 
 
 @contextmanager
 def _unlogged() -> Iterator[None]:
-    """Mistakes are told in a sentence: PySpark writes a line with a traceback besides."""
+    """Silence PySpark's loggers, which would add a traceback to our one-sentence errors."""
     loggers = [PySparkLogger.getLogger(name) for name in LOGGERS]
     for logger in loggers:
         logger.disabled = True
@@ -77,7 +77,7 @@ def _parse(rows: DataFrame, expression: str, place: str) -> None:
 
 @contextmanager
 def placed(place: str) -> Iterator[None]:
-    """What Spark does not understand in a table of the file, as an OptionError with its place and Spark's sentence."""
+    """Turn Spark's error about a table of the file into an OptionError with the place and Spark's sentence."""
     try:
         yield
     except AnalysisException as reason:  # and its subclass ParseException

@@ -137,7 +137,7 @@ class Client:
         return reply
 
     def pipeline(self, requests: Iterable[Request], *, retry: bool = True, wait_s: float = 0.0) -> list[Reply]:
-        """The replies to several requests, in one round trip; an error reply stands in its request's place.
+        """The replies to several requests, in one round trip, error replies included.
 
         `retry`: all may be sent again on a new connection, because they only read or are idempotent.
         """
@@ -185,11 +185,11 @@ class Client:
             self.close()  # `framed` will see to it
 
     def unblock(self, by: "Client") -> bool:
-        """End a request of this client, in another thread, that blocks; False if none is at the server yet."""
+        """End this client's blocking request in another thread; False if it has not reached the server yet."""
         return bool(by.call("CLIENT", "UNBLOCK", self.connection_id))
 
     def scan(self, *words: Word) -> set[bytes]:
-        """All keys that SCAN with these words (behind the cursor) finds."""
+        """All keys that SCAN finds with these options."""
         found: set[bytes] = set()
         cursor = b"0"
         while True:
@@ -199,11 +199,11 @@ class Client:
                 return found
 
     def by_node(self, found: Iterable[Item], key_of: Callable[[Item], bytes]) -> list[list[Item]]:
-        """What has keys, in groups that are to be read one after the other: all of it."""
+        """The items, grouped by the node of their keys: one group for a single server."""
         return [list(found)]
 
     def nodes(self) -> "list[Client]":
-        """A client of each server behind this one that has keys; what it writes goes to that server's keys."""
+        """A client for each server that has keys: this one for a single server."""
         return [self]
 
     def at_key(self, key: str) -> "Client":
@@ -215,9 +215,9 @@ class Client:
         return False
 
     def messages(self, channel: str) -> list[bytes]:
-        """What was published in a channel since the last call, which began to listen; the connection is for this only.
+        """The messages in a channel since the last call; the first call subscribes. The connection is for this only.
 
-        What is published while the connection is broken is not heard.
+        Messages that are published while the connection is broken are lost.
         """
         if self._socket is None:
             self.call("SUBSCRIBE", channel)
@@ -292,7 +292,7 @@ class Client:
         )
 
     def _hint(self, failure: Exception) -> str:
-        """What may be wrong with the options, where the failure looks like that."""
+        """A hint at an option that may be wrong, if the failure looks like it; otherwise empty."""
         if isinstance(failure, ssl.SSLCertVerificationError):
             return "; the option tlsCa names the file of the authority that signed the certificate"
         if self._answered or isinstance(failure, ConnectionRefusedError | socket.gaierror):

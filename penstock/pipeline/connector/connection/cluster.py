@@ -197,7 +197,7 @@ class ClusterClient(Client):
         self._nodes.look()
 
     def by_node(self, found: Iterable[Item], key_of: Callable[[Item], bytes]) -> list[list[Item]]:
-        """What has keys, in groups whose keys are at the same node now."""
+        """The items, grouped by the node that has their keys now."""
         groups: dict[Client, list[Item]] = {}
 
         def group() -> None:
@@ -396,7 +396,7 @@ class ClusterClient(Client):
             self._nodes.close()
 
     def _one_by_one(self, payload: bytes, replies: Any, limits: tuple[Any, ...]) -> Any:
-        """Replies of which some may say that a slot has moved; then each request is sent by itself."""
+        """The replies; if one says that a slot has moved, send each request again by itself."""
         if not any(map(_is_elsewhere, parsed(replies))):
             return replies  # it is in an entry
         return b"".join([self.framed(packed(*words), *limits) for words in parsed(payload)])
@@ -417,7 +417,7 @@ def _connected(node: Client) -> Client:
 
 
 def _unbroken(ask: Callable[..., Answer], *words: Any) -> Answer:
-    """What a node's own client answers, which gives up at once; Unserved if it does: others may try again."""
+    """The reply by a node's own client, which does not retry; Unserved if it fails, so that the caller may retry."""
     try:
         return ask(*words)
     except ServerGone as gone:
@@ -457,7 +457,7 @@ def slots_of(keys: Iterable[bytes]) -> list[int]:
 
 
 def slot_tag(slot: int) -> str:
-    """What a key begins with, or has in it, to be in a slot: a hash tag, and a colon."""
+    """A hash tag and a colon: a key that contains it is in the slot."""
     return f"{{{_tags()[slot]}}}:"
 
 

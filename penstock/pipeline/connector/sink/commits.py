@@ -1,11 +1,11 @@
-"""What a query has committed at a server: one entry a batch in a stream beside the markers of its tasks (ledger.py).
+"""The committed batches of a query at a server: an entry for each in a stream beside the tasks' markers (ledger.py).
 
 The driver writes it when all tasks of a batch are done: key `__spark:<query>:commits`, id `<batch + 1>-1`, with the
-rows and checksums of each partition. So a server that went back behind a committed batch is recognized by the next
-batch, and a batch that is run again from a restored checkpoint is compared and not written. The confirmation that
-`acks` asks for covers all that was written before this entry: logs and replicas have a prefix of what the server wrote.
+rows and checksums of each partition. So the next batch notices a server that lost a committed batch, and a batch that
+is run again from a restored checkpoint is compared and not written. The confirmation that `acks` requires covers
+everything written before this entry: logs and replicas have a prefix of what the server wrote.
 
-A node of a cluster may go back alone. So before the entry, which stands at one node, each node gets a note with the
+A node of a cluster may lose data alone. So before the entry, which is at one node, each node gets a note with the
 batch: key `__spark:{tag}:<query>:commits`, in the first slot of the node. The entry has the slots of these notes.
 """
 
@@ -77,10 +77,10 @@ def batch_of(entry_id: bytes) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Before:
-    """What the servers say of a query before a task of its batch writes.
+    """The state of a query at its servers before a task of its batch writes.
 
-    `batches` is what was committed of this batch, by endpoint: such a batch is compared, and not written. `newest` is
-    the last batch that was committed, and what the notes of nodes say.
+    `batches` has the commits of this batch, by endpoint: such a batch is compared, and not written. `newest` is the
+    last committed batch, also by the notes of nodes.
     """
 
     placement: str
@@ -109,10 +109,10 @@ class Before:
 
 
 def look(options: SinkOptions, clients: Mapping[str, Client], task: Task) -> Before:
-    """What was committed before a task's batch.
+    """Read what was committed before a task's batch.
 
-    DataLoss (or a warning, by failOnDataLoss) if a server does not know the batch before, of a query of which each
-    batch follows another. PipelineError if a newer batch was committed and this one is not known any more.
+    DataLoss (or a warning, by failOnDataLoss) if a server does not know the batch before and the query's batches are
+    consecutive. PipelineError if a newer batch was committed and this one is not known any more.
     """
     query, batch, follows = task.query, task.batch, task.follows
     key = marker_key(query, COMMITS)
@@ -191,7 +191,7 @@ def _report_lost(options: SinkOptions, client: Client, known: int | None, batch:
 
 
 def _warn_of_eviction(client: Client) -> None:
-    """Warn where the server may evict markers: then rows may be doubled, or a loss be told of that is none."""
+    """Warn if the server may evict markers: then rows may be doubled, or a loss reported that did not happen."""
     reply = client.pipeline([["INFO", "memory"]])[0]
     if isinstance(reply, ReplyError):
         return  # a user may not be allowed to ask
@@ -210,7 +210,7 @@ def _info(reply: bytes, name: bytes) -> bytes:
 
 
 def run_ids(client: Client) -> bytes:
-    """What the processes of a server, or of the nodes of a cluster, are called. PipelineError if one does not say."""
+    """The run ids of a server, or of the nodes of a cluster. PipelineError if one does not say its own."""
     return b" ".join(sorted(map(_run_id, client.nodes())))
 
 

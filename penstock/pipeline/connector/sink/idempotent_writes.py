@@ -58,7 +58,7 @@ class ContentKeys:
 
 
 def _digest(text: memoryview, key: bytes) -> bytes:
-    """What tells a row from others: its fields, and the stream that it goes to."""
+    """A digest that identifies a row: of its fields, and of its stream."""
     digest = blake2b(text, digest_size=DIGEST_BYTES, key=key[:64])
     if len(key) > 64:
         digest.update(key)
@@ -66,7 +66,7 @@ def _digest(text: memoryview, key: bytes) -> bytes:
 
 
 class _Producers:
-    """A task's producers, of which a byte of a row's key chooses one."""
+    """A task's producers; a byte of a row's key chooses one of them."""
 
     def __init__(self, names: list[str]) -> None:
         self._names = pa.array([names[byte % len(names)].encode() for byte in range(256)], BINARY)

@@ -58,14 +58,14 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """What a task has written of a batch: the number of rows, and the checksums of a Mark as text."""
+    """The rows of a batch that a task has written: their number, and the checksums of a Mark as text."""
 
     rows: int
     crc: str
 
     @classmethod
     def of(cls, parts: "Mapping[str, Written]") -> "Written":
-        """What was written in all, of what was written under each marker's tag; in a cluster these are several."""
+        """The sum of the rows that were written under each marker's tag (in a cluster there are several)."""
         if not parts:
             return Mark(0).written
         if len(parts) == 1 and "" in parts:

@@ -25,7 +25,7 @@ ROWS: Final = pa.schema([("id", BINARY), ("deliveries", pa.int64()), ("consumer"
 
 
 class Operation(Protocol):
-    """What a task does with its rows at one endpoint."""
+    """A task's operation on the entries of its rows at one endpoint."""
 
     skipped: int  # rows of entries that were not pending any more
 
@@ -126,7 +126,7 @@ class Ack:
             self.skipped += count - done
 
     def _refuse_no_group(self, stream: bytes, group: bytes) -> None:
-        """PipelineError if there is no such group, of which XACK says nothing but that it acknowledged no entry."""
+        """PipelineError if there is no such group; XACK's reply does not show that."""
         (reply,) = self._client.pipeline([["XPENDING", stream, group]])
         checked(reply, "XACK")
 

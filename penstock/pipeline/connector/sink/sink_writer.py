@@ -48,11 +48,10 @@ BATCH_PROPERTY: Final = "streaming.sql.batchId"
 
 @dataclass
 class Written(WriterCommitMessage):
-    """What one task did. `skipped` counts rows that an earlier try had written.
+    """The result of one task. `skipped` counts rows that an earlier try had written.
 
-    `marks` is what the ledger has of the task, by endpoint and tag, where rows went, and `newest` the last committed
-    batch that it saw there; `runs` are the run ids of the servers, where only they can say that a server is the one
-    that was written to.
+    `marks` has the task's marks in the ledger, by endpoint and tag, and `newest` the last committed batch that it saw
+    there; `runs` are the run ids of the servers, if nothing else identifies the server that was written to.
     """
 
     query: str
@@ -234,7 +233,7 @@ def write_task(options: SinkOptions, task: Task, batches: Iterable[Any]) -> Writ
 def _cluster_tasks(
     options: SinkOptions, task: Task, before: commits.Before, clients: Mapping[str, Client]
 ) -> dict[str, slots.ClusterTask]:
-    """What a task does at those endpoints that are clusters; of a batch that was committed it notes no slots."""
+    """A task's work at the endpoints that are clusters; for a committed batch no slots are noted."""
 
     def ledger_of(client: Client) -> ledger.Ledger:
         return before.ledger(options, client, task)

@@ -295,9 +295,9 @@ class CursorReader(StreamReader):
         return not self.connections.asking[name].call("XRANGE", key, at, at)
 
     def _check_changed(self) -> bool:
-        """Report what was lost of streams that changed, and move behind it; whether any place is another one.
+        """Report losses of streams that changed, and move their positions behind these; whether any has moved.
 
-        Finds where new streams begin.
+        Also finds the beginnings of new streams.
         """
         gone = [stream for stream in self._unchecked if stream not in self.states]
         absent = self._absent({stream for stream in gone if self._places.get(stream) is not None})
@@ -311,7 +311,7 @@ class CursorReader(StreamReader):
         return moved
 
     def _check(self, stream: StreamOf, state: StreamState | None) -> bool:
-        """Report what was lost of a stream, and move behind it; whether the place is another one."""
+        """Report a loss of a stream, and move its position behind it; returns whether the position has moved."""
         known = place = self._places.get(stream)
         if place is None:
             assert state is not None, "a stream that was not read is not missed"
@@ -335,7 +335,7 @@ class CursorReader(StreamReader):
         return moved
 
     def _forget(self, stream: StreamOf) -> None:
-        """What was found out about a stream."""
+        """Forget the results of the last check of a stream."""
         self._adjusted.pop(stream, None)
         self._ahead.discard(stream)
         self._seen.pop(stream, None)

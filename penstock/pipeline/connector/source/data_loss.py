@@ -68,7 +68,7 @@ def beginning(state: StreamState) -> Position:
 
 
 def entries_after(entry_id: StreamId, state: StreamState) -> int | None:
-    """How many entries a stream has after an id; None if XINFO does not tell."""
+    """How many entries a stream has after an id; None if that does not follow from XINFO."""
     if not state.length or state.last <= entry_id:
         return 0
     return state.length if state.first > entry_id else None
@@ -77,10 +77,10 @@ def entries_after(entry_id: StreamId, state: StreamState) -> int | None:
 def find_loss(
     place: Position, state: StreamState | None, seen: StreamState | None, counted: int | None = None
 ) -> Loss | None:
-    """What was lost after a position before it was planned; None if nothing was, as far as XINFO tells.
+    """Find entries after a position that were lost before a batch was planned; None if XINFO shows no loss.
 
-    `state` is None for a stream that is not there; `seen` is what it was at the last look, None if that is not known;
-    `counted` are the entries after the position, where they were counted.
+    `state` is None for a missing stream; `seen` is its state at the last check, None if there was none; `counted` is
+    the number of entries after the position, if they were counted.
     """
     seen = seen or place.seen
     known = 0 if seen is None or place.added is None else max(seen.added - place.added, 0)
@@ -153,7 +153,7 @@ def count_loss(place: Position, state: StreamState, behind: int | None, now: Str
 
 
 def uncounted_since(place: Position, before: StreamState, now: StreamState | None) -> StreamId | None:
-    """The `since` of a position up to which entries after `place` were counted between two looks at the stream.
+    """The `since` of a position up to which entries after `place` were counted between two states of the stream.
 
     None if none of them can have been removed before it was counted.
     """
@@ -164,7 +164,7 @@ def uncounted_since(place: Position, before: StreamState, now: StreamState | Non
 
 
 def cause_of(after: StreamId, state: StreamState) -> str:
-    """What took entries after an id, of which some are missing; WENT_BACK if nothing can have taken them."""
+    """The cause of missing entries after an id; WENT_BACK if neither a trim nor a deletion can be the cause."""
     is_trimmed = not state.length or state.first > after  # else a trim would have taken the first entry before them
     if state.max_deleted > after:
         return TRIMMED_OR_DELETED if is_trimmed else DELETED
@@ -184,9 +184,9 @@ def _went_back(what: str, known: int, place: Position, state: StreamState) -> Lo
 
 
 def unknown_deletions(place: Position, seen: StreamState, reported: StreamId) -> Loss | None:
-    """What was seen to be deleted after a position that others have moved since, so that it cannot be counted.
+    """A loss by deletions after a position that other consumers have moved since, so that its size is not known.
 
-    `reported` is max-deleted-entry-id when all that was missing had been told of.
+    `reported` is the max-deleted-entry-id up to which all losses were reported.
     """
     if seen.max_deleted <= max(place.counted_from, reported):
         return None
@@ -195,9 +195,9 @@ def unknown_deletions(place: Position, seen: StreamState, reported: StreamId) ->
 
 
 def group_loss(read_up_to: StreamId, last_delivered: StreamId) -> Loss | None:
-    """What a shared group tells that has come less far than its query has read; None if it has not.
+    """The loss if a shared group's position is before what its query has read; otherwise None.
 
-    Only XGROUP SETID sets a group back; else the server lost its end, and with it entries that were not read yet.
+    Either XGROUP SETID set the group back, or the server lost its end, perhaps with entries that were not read yet.
     """
     if last_delivered >= read_up_to:
         return None
@@ -210,7 +210,7 @@ def group_loss(read_up_to: StreamId, last_delivered: StreamId) -> Loss | None:
 
 
 def range_loss(id_range: IdRange, rows: int, state: StreamState | None) -> Loss | None:
-    """What a task could not read of a range of which it read `rows` entries, and which may not be whole."""
+    """The loss in a range of which a task read `rows` entries; None if it read all of them."""
     count = len(id_range.ids) if id_range.ids else id_range.count
     if state is None or state.last < id_range.upto:
         missing = 0 if count is None else max(count - rows, 0)
@@ -231,7 +231,7 @@ def range_loss(id_range: IdRange, rows: int, state: StreamState | None) -> Loss 
 
 
 def uncounted_loss(after: StreamId, planned: StreamState, spare: int, state: StreamState) -> Loss | None:
-    """What may have been lost after an id, since a stream was seen, of entries that were not counted.
+    """The possible loss of uncounted entries after an id since a stream was in the state `planned`.
 
     None if nothing was removed since then, or only `spare` entries, which were read before.
     """

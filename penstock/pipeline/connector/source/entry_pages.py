@@ -194,9 +194,9 @@ class _Heads:
 
 
 class _Found:
-    """What looks like heads of replies and like beginnings of entries: their lines, as arrays.
+    """Arrays of the lines that may be heads of replies, and of those that may begin entries.
 
-    words: for each entry how many words its fields are, as it announces.
+    words: for each entry the announced number of words of its fields.
     """
 
     __slots__ = ("counts", "entries", "heads", "words")
@@ -262,7 +262,7 @@ class _Lines:
         return heads
 
     def _looked(self, count: int) -> _Found | None:
-        """What looks like `count` replies of entries; None if their numbers are not those that are announced."""
+        """Find `count` replies of entries; None if their numbers of entries are not those that are announced."""
         if self._found is None:
             stars, sizes = self._all_announced()
             at = numpy.flatnonzero((sizes[:-1] == 2) & (numpy.diff(stars) == 3))

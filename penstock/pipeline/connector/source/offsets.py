@@ -57,7 +57,7 @@ StreamOf: TypeAlias = tuple[str, bytes]  # an endpoint's name, a key
 
 
 class EndpointNames:
-    """What the servers of a query are called in its offsets."""
+    """The names of a query's servers in its offsets."""
 
     def __init__(self, endpoints: Sequence[Endpoint]) -> None:
         self._endpoints = endpoints

@@ -103,7 +103,7 @@ class _Sampler:
         return self._found
 
     def _sample(self, parts: list[tuple[StreamId, StreamId]], apart: bool) -> list[tuple[StreamId, StreamId]]:
-        """Estimate these parts. With `apart`, what is behind a burst in one of them is returned, not estimated."""
+        """Estimate these parts. With `apart`, the rest of a part after a burst is returned instead of estimated."""
         dense: list[Sample] = []
         replies = self._ask([self._first(begin, end, SAMPLE) for begin, end in parts])
         for (begin, end), entries in zip(parts, replies, strict=True):
@@ -181,7 +181,7 @@ class Sample:
         return Cell(first - 1, last, float(weight), counted)
 
     def regular(self, count: float, next_id: StreamId) -> Cell:
-        """The cell if what was seen goes on like that: so many entries in a millisecond, and then the next id."""
+        """The cell if the entries go on as in the sample: `count` entries in a millisecond, and then the next id."""
         if self.before:
             return self.weighed(self.before, count, self.ms_begin)
         return self.weighed(count, 0, next_id)

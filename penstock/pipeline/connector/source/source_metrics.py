@@ -1,4 +1,4 @@
-"""What a streaming source says of itself in the query's progress, beside the ends of its streams.
+"""The metrics of a streaming source in the query's progress, beside the ends of its streams.
 
 Spark has no metrics of Python sources, but keeps what `reportLatestOffset` returns as text: `sources[].latestOffset`.
 """

@@ -207,7 +207,7 @@ def _last_id(reader: OptionReader, word: str) -> int:
 
 
 def _check(found: Entries, reader: OptionReader, streaming: bool) -> None:
-    """What does not go together. After `end`: a mistyped name is the better explanation for what is missing."""
+    """Refuse options that exclude each other. After `end`, because a mistyped name explains a missing option better."""
     if bool(found.keys.names) == (found.keys.pattern is not None):
         raise OptionError("give exactly one of the options 'stream' (keys) and 'streamPattern' (a glob for SCAN)")
     named = [key for key, _ in (*found.start.by_key, *found.end.by_key)]

@@ -24,7 +24,7 @@ COMPARISONS: Final[dict[type, Callable[[Any, Any], Any]]] = {
 
 
 class Conditions:
-    """What the rows of a read must be like; nothing, unless `take` was called."""
+    """Conditions on the rows of a read; none before `take` is called."""
 
     def __init__(self) -> None:
         self._streams: frozenset[str] | None = None
