@@ -1,4 +1,4 @@
-"""The subcommands of `penstock` that argparse parses: all but `serve` and `pipeline`."""
+"""The subcommands of `penstock` that argparse parses: all but `serve`, `pipeline` and `cluster`."""
 
 import argparse
 import platform

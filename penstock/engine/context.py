@@ -90,7 +90,7 @@ class Context:
         self.db_index = session.db_index
         self.db = self._databases[session.db_index]
 
-    def take_up(self, row: Row | None, args: list[bytes]) -> None:
+    def resume(self, row: Row | None, args: list[bytes]) -> None:
         """Continue with a request after other requests were run within it."""
         self.row, self.args, self.text = row, args, b""
 

@@ -471,12 +471,12 @@ class Engine(Runner):
         for blocked in pausing.end(self.server):
             if pausing.is_held(blocked) and blocked.session.has_client():
                 blocked.session.blocked = None
-                self._take_up(blocked.session, blocked.args)
+                self._run_held_back(blocked.session, blocked.args)
         if self.blocking.ready:
             self._serve(self.clock.now_us())
 
-    def _take_up(self, session: Session, request: list[bytes]) -> None:
-        """Run a request that was held back."""
+    def _run_held_back(self, session: Session, request: list[bytes]) -> None:
+        """Run a request that CLIENT PAUSE held back."""
         at = len(self.clients.outgoing)  # the reply stands before messages that the session sends to itself
         answer = self.handle(session, request)
         if session.blocked is None:
@@ -568,7 +568,7 @@ class Engine(Runner):
         self.server.expiry_is_behind = False
         if self.conditions.may_expire and not self.conditions.keeps_expired(now_ms):
             key_expiry.expire_overdue(self.server, now_us)
-        self.blocking.take_up_later()
+        self.blocking.make_later_ready()
         if self.blocking.ready:
             self._serve(now_us)
 

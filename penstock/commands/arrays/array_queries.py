@@ -68,7 +68,7 @@ def arscan(ctx: Context, args: list[bytes]) -> bytes:
 # -- ARGREP ----------------------------------------------------------------------------------------------------------
 
 
-class Wish:
+class Condition:
     """The condition of ARGREP: its predicates, and whether all or one of them must hold."""
 
     __slots__ = ("_tests", "all_hold", "limit", "no_case", "predicates", "with_values")
@@ -152,12 +152,12 @@ def _grep_index(word: bytes, found: Array | None) -> int:
 def argrep(ctx: Context, args: list[bytes]) -> bytes:
     for word in args[2:4]:
         _grep_index(word, None)
-    wish = Wish(args)
+    condition = Condition(args)
     found = read_array(ctx, args[1])
     if found is None:
         return reply.EMPTY_ARRAY
-    matching = wish.found(found, _indexes(found, _grep_index(args[2], found), _grep_index(args[3], found)))
-    if wish.with_values:
+    matching = condition.found(found, _indexes(found, _grep_index(args[2], found), _grep_index(args[3], found)))
+    if condition.with_values:
         return pairs_reply(found, matching)
     return reply.array([reply.integer(index) for index in matching])
 

@@ -77,7 +77,7 @@ def exec_(ctx: Context, args: list[bytes]) -> bytes:
         left = ctx.runner.run_queue(ctx, queue, replies)
     finally:
         ctx.waits = waits
-        ctx.take_up(row, args)
+        ctx.resume(row, args)
     if ctx.conditions.busy:
         ctx.scripts.hold(ctx, left, replies)
         return BLOCKED

@@ -32,20 +32,20 @@ MOST_OFF: Final = 0.05  # of the true number; the standard error is 0.0081
     summary="Looks inside a HyperLogLog: GETREG, DECODE, ENCODING, or TODENSE.",
 )
 def pfdebug(ctx: Context, args: list[bytes]) -> bytes:
-    wish, key = args[1].upper(), args[2]
-    if wish == b"SIMD":
+    action, key = args[1].upper(), args[2]
+    if action == b"SIMD":
         return _simd(key)
     value = hyperloglog_at(ctx, key)
     if value is None:
         raise ReplyError(b"ERR The specified key does not exist")
-    if wish == b"GETREG":
+    if action == b"GETREG":
         dense = _made_dense(ctx, args, value)
         return reply.array([reply.integer(register) for register in hll.registers_of(dense)])
-    if wish == b"TODENSE":
+    if action == b"TODENSE":
         return reply.ZERO if _made_dense(ctx, args, value) is value else reply.ONE
-    if wish == b"ENCODING":
+    if action == b"ENCODING":
         return reply.simple(b"dense" if hll.is_dense(value) else b"sparse")
-    if wish != b"DECODE":
+    if action != b"DECODE":
         raise ReplyError(b"ERR Unknown PFDEBUG subcommand '%b'" % refusals.c_string(args[1]))
     if hll.is_dense(value):
         raise ReplyError(b"ERR HLL encoding is not sparse")

@@ -19,7 +19,7 @@ from penstock.storage.policies.stream_policies import NONE
 from penstock.storage.streams.pending.consumer import Consumer
 from penstock.storage.streams.pending.pending_block import COUNT_UP, RELEASED, PendingSlot, in_runs
 
-MOST_ASIDE: Final = 1000  # dead letters and deleted entries that one read meets; a tick goes on
+MOST_SKIPPED: Final = 1000  # dead letters and deleted entries that one read passes over; a tick processes the rest
 
 
 def read(
@@ -103,7 +103,7 @@ def read_again_together(
     return _deliver_again(ctx, target, policy, consumer, NONE, whole, Budget(options))
 
 
-class Again:
+class Redeliveries:
     """The entries that a read may deliver again, and the dead letters and deleted entries that it meets.
 
     room: how many more entries may have an owner then. lacks_room: an entry was held back for lack of it.
@@ -120,9 +120,9 @@ class Again:
         self.dead: list[PendingSlot] = []  # dead letters
 
 
-def next_again(
+def next_redeliveries(
     ctx: Context, target: ReadTarget, policy: GroupPolicy, claim_ms: int, max_count: int, budget: Budget
-) -> Again:
+) -> Redeliveries:
     """Find released entries that are ready, and entries idle for claim_ms (NONE: for longer than their lease).
 
     Changes only the budget.
@@ -134,7 +134,7 @@ def next_again(
     skipped = 0
     while (found := next(walk, None)) is not None:
         block, slot = found
-        if len(again.taken) >= max_count or len(again.deleted) + len(again.dead) >= MOST_ASIDE:
+        if len(again.taken) >= max_count or len(again.deleted) + len(again.dead) >= MOST_SKIPPED:
             break
         if not block.segment.is_live(slot):
             again.deleted.append((block, slot))
@@ -171,14 +171,14 @@ def _deliver_again(
     max_count: int,
     budget: Budget,
 ) -> list[bytes]:
-    """Deliver what `next_again` finds: the entries. Those that are due move to the dead letters."""
+    """Deliver the entries of `next_redeliveries`; exhausted and expired ones move to the dead letters."""
     group = target.group
-    again = next_again(ctx, target, policy, claim_ms, max_count, budget)
+    again = next_redeliveries(ctx, target, policy, claim_ms, max_count, budget)
     delivered_before = sum(block.counts[slot] > 0 for block, slot in again.taken)
     if claim_ms == NONE:
         leases.drop_deleted(ctx, target.key, group, again.deleted)
     if again.dead:
-        dead_letters.bury_all(ctx, target.key, target.stream, group, policy, again.dead)
+        dead_letters.move_all(ctx, target.key, target.stream, group, policy, again.dead)
     if again.taken:
         runs = in_runs(again.taken)
         group.pel.give_all(runs, consumer, ctx.now_ms, COUNT_UP)
@@ -192,7 +192,7 @@ def _deliver_again(
     if len(again.deleted) + len(again.dead) >= MOST_ASIDE:
         ctx.blocking.serve_later(ctx.db_index, target.key)
     if again.dead:
-        settling.buried(ctx, target.key, target.stream, group)
+        settling.moved_to_dead_letters(ctx, target.key, target.stream, group)
     return again.shown
 
 

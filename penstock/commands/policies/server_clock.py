@@ -70,4 +70,4 @@ def _tick(ctx: Context, clock: MovableClock, ms: int) -> None:
     session, row, args = ctx.session, ctx.row, ctx.args
     clock_moving.advance(ctx.server, clock, ms)
     ctx.begin(session, clock.now_us())
-    ctx.take_up(row, args)
+    ctx.resume(row, args)

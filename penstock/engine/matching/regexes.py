@@ -24,7 +24,7 @@ ASKS: Final = 2
 FOUND: Final = 3
 
 
-class _Reached:
+class _State:
     """A state: the places reached at some point of a text, and the next state for each byte that was met there."""
 
     __slots__ = ("after_word", "at_start", "following", "places")
@@ -33,7 +33,7 @@ class _Reached:
         self.places = places
         self.at_start = at_start
         self.after_word = after_word  # whether the byte before is one of a word
-        self.following: dict[int, _Reached] = {}
+        self.following: dict[int, _State] = {}
 
 
 class Regex:
@@ -51,9 +51,9 @@ class Regex:
         self._targets: list[list[int]] = []
         self._add_all(parsed(pattern, no_case))
         self._place(FOUND)
-        self._found = _Reached(frozenset(), False, False)
-        self._kept: dict[tuple[frozenset[int], bool], _Reached] = {}
-        self._start = _Reached(frozenset((0,)), True, False)
+        self._found = _State(frozenset(), False, False)
+        self._kept: dict[tuple[frozenset[int], bool], _State] = {}
+        self._start = _State(frozenset((0,)), True, False)
         self._steps_left = most_steps
         self._places_kept = 0
 
@@ -129,7 +129,7 @@ class Regex:
 
     # -- a step -----------------------------------------------------------------------------------------------------
 
-    def _step(self, reached: _Reached, byte: int) -> _Reached:
+    def _step(self, reached: _State, byte: int) -> _State:
         """What a set becomes by a byte, which is worked out and kept."""
         takers = self._closed(reached, byte)
         if takers is None:
@@ -138,13 +138,13 @@ class Regex:
             places = frozenset([0] + [place + 1 for place in takers if byte in self._accepted[place]])
             after_word = byte in WORD
             kept = self._kept.get((places, after_word))
-            following = kept or _Reached(places, False, after_word)
+            following = kept or _State(places, False, after_word)
             if kept is None:
                 self._keep(following)
         reached.following[byte] = following
         return following
 
-    def _keep(self, reached: _Reached) -> None:
+    def _keep(self, reached: _State) -> None:
         self._places_kept += len(reached.places)
         if self._places_kept > MOST_KEPT:
             for one in self._kept.values():
@@ -154,7 +154,7 @@ class Regex:
             self._places_kept = len(reached.places)
         self._kept[reached.places, reached.after_word] = reached
 
-    def _closed(self, reached: _Reached, byte: int) -> list[int] | None:
+    def _closed(self, reached: _State, byte: int) -> list[int] | None:
         """The places that take a byte, from a set on, if the next byte is this one; None: the pattern is found.
 
         byte: NOWHERE at the end of the text.
@@ -182,7 +182,7 @@ class Regex:
         return takers
 
 
-def _holds(asked: Kind, reached: _Reached, byte: int) -> bool:
+def _holds(asked: Kind, reached: _State, byte: int) -> bool:
     """Whether a point of the text, before a byte, is what an anchor asks for."""
     before, behind = reached.after_word, byte in WORD
     if asked is Kind.BEGIN:

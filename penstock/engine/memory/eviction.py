@@ -35,13 +35,13 @@ class Evictor:
         ctx = server.context
         session, db_index, now_us = ctx.session, ctx.db_index, ctx.now_us
         ctx.begin(NO_CLIENT, now_us)
-        goes_on = True
+        is_unfinished = True
         for _ in range(MOST_AT_ONCE):
             if freed >= excess:
                 break
             found = self._choose(policy, ctx.now_ms)
             if found is None:
-                goes_on = False
+                is_unfinished = False
                 break
             ctx.select(found[0])
             key = found[1]
@@ -53,7 +53,7 @@ class Evictor:
             server.statistics.evicted += 1
         ctx.begin(session, now_us)
         ctx.select(db_index)
-        return freed, goes_on
+        return freed, is_unfinished
 
     def _choose(self, policy: str, now_ms: int) -> tuple[int, bytes] | None:
         """A database and a key of it; None where no key may go."""

@@ -93,9 +93,9 @@ class MemoryLimit:
         excess = self.excess()
         if excess <= 0:
             return False
-        freed, goes_on = self._evict(excess)
+        freed, is_unfinished = self._evict(excess)
         self.used -= freed
-        if freed >= excess or goes_on:
+        if freed >= excess or is_unfinished:
             self.is_due = freed < excess
             return False
         if self._clock.monotonic_us() < self._soonest_us:

@@ -16,7 +16,7 @@ from penstock.storage.streams.stream import Stream
 class Attempts:
     """The policy of one group, for one request."""
 
-    __slots__ = ("_ctx", "_group", "_key", "_most", "_policy", "_room", "_stream", "can_bury", "counts_attempts")
+    __slots__ = ("_ctx", "_group", "_key", "_most", "_policy", "_room", "_stream", "counts_attempts", "may_move")
 
     def __init__(self, ctx: Context, key: bytes, stream: Stream, group: Group, policy: GroupPolicy) -> None:
         self._ctx = ctx
@@ -26,7 +26,7 @@ class Attempts:
         self._policy = policy
         self._most = limits.most_now(policy, ctx.now_ms)
         self._room = limits.room(group, policy)
-        self.can_bury = policy.settings.dead_letter is not None or policy.settings.expires
+        self.may_move = policy.settings.dead_letter is not None or policy.settings.expires
         self.counts_attempts = True  # False: exhausted entries stay, as nothing is delivered or the count is set
 
     def may_hand_out(self, found: PendingSlot) -> bool:
@@ -44,12 +44,12 @@ class Attempts:
             settling.handed_out(self._ctx, self._key, self._stream, self._group, self._policy, count)
 
     def is_kept_back(self, found: PendingSlot) -> bool:
-        """Whether an entry's moment is to come, or it waits for its value. O(1)."""
+        """Whether a released entry is still held, or an entry waits for others of its value. O(1)."""
         order = keys.order_of(self._stream, self._group, self._policy)
         return leases.is_kept_back(self._policy, order, found[0].id_at(found[1]), self._ctx.now_ms)
 
     def is_over(self, found: PendingSlot, count: int) -> bool:
-        """Whether an entry that is there must not be delivered again, with this delivery count."""
+        """Whether a live entry with this delivery count is exhausted or expired: it must not be delivered again."""
         if not found[0].segment.is_live(found[1]):
             return False
         is_exhausted = self.counts_attempts and dead_letters.is_exhausted(self._policy, count)
@@ -59,19 +59,19 @@ class Attempts:
         """Whether a live entry has expired, pending or not."""
         return dead_letters.is_expired(self._policy, segment, slot, self._ctx.now_ms)
 
-    def bury(self, found: PendingSlot, count: int) -> bool:
-        """Move an entry that is over to the dead letters, if they can take it; whether it moved."""
-        return dead_letters.bury(self._ctx, self._key, self._stream, self._group, self._policy, found, count)
+    def move_to_dead_letters(self, found: PendingSlot, count: int) -> bool:
+        """Move an exhausted or expired entry to the dead letters, if possible; returns whether it moved."""
+        return dead_letters.move(self._ctx, self._key, self._stream, self._group, self._policy, found, count)
 
-    def bury_all(self, slots: list[PendingSlot]) -> None:
-        """`bury` for entries that are over, each with its own count; then, if there are any, `settle`."""
+    def move_all(self, slots: list[PendingSlot]) -> None:
+        """Move exhausted and expired entries, each with its own count, to the dead letters; then `settle`."""
         if slots:
-            dead_letters.bury_all(self._ctx, self._key, self._stream, self._group, self._policy, slots)
+            dead_letters.move_all(self._ctx, self._key, self._stream, self._group, self._policy, slots)
             self.settle()
 
     def settle(self) -> None:
         """The end of a request that has moved entries to the dead letters, or tried to."""
-        settling.buried(self._ctx, self._key, self._stream, self._group)
+        settling.moved_to_dead_letters(self._ctx, self._key, self._stream, self._group)
 
 
 def attempts_of(ctx: Context, key: bytes, stream: Stream, group: Group) -> Attempts | None:

@@ -1,8 +1,8 @@
-"""Dead letters: what may not be delivered again moves to another stream, whole, with why.
+"""Dead letters: an entry that may not be delivered again moves to another stream, with the reason.
 
 An entry is *exhausted* once its delivery count has reached MAXDELIVER, or was saturated by XNACK FATAL; it is *expired*
-from the moment on that EXPIRE or EXPIREAT says (expiry.py). It moves when an attempt ends, or instead of being handed
-out again. A move is an XADD and an XACK in one unit. Without DEADLETTER, what has expired is acknowledged only.
+from the time of EXPIRE or EXPIREAT on (expiry.py). It moves when an attempt ends, or instead of being delivered
+again. A move is an XADD and an XACK in one unit. Without DEADLETTER, an expired entry is only acknowledged.
 """
 
 from typing import Final
@@ -48,10 +48,10 @@ def is_due(group: Group, policy: GroupPolicy, found: PendingSlot, now_ms: int) -
     )
 
 
-def bury(
+def move(
     ctx: Context, key: bytes, stream: Stream, group: Group, policy: GroupPolicy, found: PendingSlot, count: int
 ) -> bool:
-    """Move a live pending entry that is due to the dead letters, if they can take it; returns whether they could.
+    """Move an exhausted or expired pending entry to the dead letters; False if these cannot be written.
 
     count: MAX_COUNT for FATAL; then the entry's own count says how often it was delivered.
     """
@@ -62,7 +62,7 @@ def bury(
     if not is_exhausted(policy, count):
         reason = EXPIRED
     added = [key, group.name, ids.text(entry_id), b"%d" % deliveries, group.pel.owner_name(found), reason]
-    if not put_aside(ctx, group, policy, block.segment.entry(slot), added):
+    if not append(ctx, group, policy, block.segment.entry(slot), added):
         return False
     group.pel.forget(block, slot)
     ctx.log(b"XACK", key, group.name, ids.text(entry_id))
@@ -72,7 +72,7 @@ def bury(
     return True
 
 
-def put_aside(ctx: Context, group: Group, policy: GroupPolicy, entry: bytes, added: list[bytes]) -> bool:
+def append(ctx: Context, group: Group, policy: GroupPolicy, entry: bytes, added: list[bytes]) -> bool:
     """Append a dead letter if possible; `added` in the order of ADDED. Without DEADLETTER count the expired entry.
 
     Returns False if the entry must stay where it is.
@@ -98,16 +98,16 @@ def put_aside(ctx: Context, group: Group, policy: GroupPolicy, entry: bytes, add
 def put_new_aside(
     ctx: Context, key: bytes, group: Group, policy: GroupPolicy, entry_id: StreamId, entry: bytes
 ) -> bool:
-    """`put_aside` for an entry that has expired, and was never delivered."""
-    return put_aside(ctx, group, policy, entry, [key, group.name, ids.text(entry_id), b"0", b"", EXPIRED])
+    """`append` for an entry that has expired, and was never delivered."""
+    return append(ctx, group, policy, entry, [key, group.name, ids.text(entry_id), b"0", b"", EXPIRED])
 
 
-def bury_all(
+def move_all(
     ctx: Context, key: bytes, stream: Stream, group: Group, policy: GroupPolicy, slots: list[PendingSlot]
 ) -> None:
-    """`bury` for entries that are due, each with its own count."""
+    """`move` for exhausted and expired entries, each with its own count."""
     for block, slot in slots:
-        bury(ctx, key, stream, group, policy, (block, slot), block.counts[slot])
+        move(ctx, key, stream, group, policy, (block, slot), block.counts[slot])
 
 
 def added_to(fields: list[bytes]) -> list[bytes]:

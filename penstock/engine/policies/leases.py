@@ -64,7 +64,7 @@ def ready_slots(
     yield from ended_slots(stream, group, policy, min_idle_ms, now_ms)
 
 
-def has_freed(ctx: Context, stream: Stream, group: Group, policy: GroupPolicy, min_idle_ms: int) -> bool:
+def finds_more(ctx: Context, stream: Stream, group: Group, policy: GroupPolicy, min_idle_ms: int) -> bool:
     """Whether the next read would find entries behind those that the last read found and moved to the dead letters.
 
     O(1), except for entries that wait for others of their value.
@@ -248,7 +248,7 @@ def take_back(
 def examine(ctx: Context, key: bytes, stream: Stream, group: Group, policy: GroupPolicy, budget: TickBudget) -> None:
     """Process the leases and holds that ended since the last call, and wake readers if entries are ready.
 
-    When its lease ends, an exhausted entry moves to the dead letters, and a deleted pending entry is dropped. O(1)
+    At the end of its lease an exhausted or expired entry moves to the dead letters; a deleted one is dropped. O(1)
     amortized for each entry, as many as the tick's budget allows; entries that could not move are tried again later.
     """
     _note_unknown(stream, group, policy)
@@ -273,7 +273,7 @@ def _examine_some(
     """Process the next leases that ended; returns whether there may be more.
 
     The walk continues after the last entry that stayed pending, also within one millisecond. While dead letters cannot
-    be written, exhausted entries stay, too: `_try_again` processes all of them again.
+    be written, such entries stay, too: `_try_again` processes all of them again.
     """
     ended_ms = ctx.now_ms - policy.settings.ack_wait_ms
     deleted: list[PendingSlot] = []
@@ -303,7 +303,7 @@ def _examine_some(
     if stays:
         ctx.signal(key)
     drop_deleted(ctx, key, group, deleted)
-    dead_letters.bury_all(ctx, key, stream, group, policy, due)
+    dead_letters.move_all(ctx, key, stream, group, policy, due)
     return ended_ms < ctx.now_ms - policy.settings.ack_wait_ms
 
 
@@ -329,7 +329,7 @@ def _try_again(ctx: Context, key: bytes, stream: Stream, group: Group, policy: G
     policy.examine_anew()
     dead = [found for found in group.pel.order.in_nack_zone() if dead_letters.is_due(group, policy, found, ctx.now_ms)]
     most = max(budget.moves, 0)
-    dead_letters.bury_all(ctx, key, stream, group, policy, dead[:most])
+    dead_letters.move_all(ctx, key, stream, group, policy, dead[:most])
     budget.moves -= min(len(dead), most)
     if len(dead) > most:
         policy.blocked = was_blocked

@@ -191,7 +191,7 @@ def give_back(ctx: Context, key: bytes, stream: Stream, group: Group, consumer: 
     return len(entries)
 
 
-def buried(ctx: Context, key: bytes, stream: Stream, group: Group) -> None:
+def moved_to_dead_letters(ctx: Context, key: bytes, stream: Stream, group: Group) -> None:
     """A command moved entries of a group to the dead letters, or tried to: then a tick tries again."""
     if group.policy is not None and group.policy.blocked:
         wake(ctx, key, stream, ctx.now_ms + leases.RETRY_MS)

@@ -291,7 +291,7 @@ class Replication:
         """An array changes: a replica that does not know the words would skip them in silence."""
         self.has_new_arrays = self.has_new_arrays or not self.words.releases
 
-    def strangers_to_arrays(self) -> list[Session]:
+    def replicas_without_arrays(self) -> list[Session]:
         """The replicas that do not know arrays: they cannot follow a stream with changes of arrays."""
         self.has_new_arrays = False
         self._arrays_until = self.offset

@@ -53,7 +53,7 @@ def _continue(server: ServerState, session: Session, transaction: Transaction) -
         left = server.runner.run_queue(ctx, transaction.queue, transaction.answers)
     finally:
         ctx.waits = True
-        ctx.take_up(transaction.row, transaction.args)
+        ctx.resume(transaction.row, transaction.args)
     if server.conditions.busy:
         server.scripts.hold(ctx, left, transaction.answers)
         return

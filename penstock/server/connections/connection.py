@@ -23,7 +23,7 @@ TIME_A_TURN_US: Final = 10_000  # for them, likewise: the request during which i
 REPLIES_A_TURN: Final = 2**20  # bytes of replies to one connection, likewise
 # What happened while requests were handled:
 HANDLED: Final = 1  # at least one was handled
-LOOKED_AROUND: Final = 2  # one did more than touch data: messages for other clients and the like were taken
+LEFT_WORK: Final = 2  # one did more than touch data: messages for other clients and the like were taken
 ALL_DONE: Final = 4  # no whole request is left
 SHARE_USED: Final = 8  # the turn's share is used: further requests wait for the next turn
 MOST_UNSENT: Final = 2**20  # bytes that a peer has not taken; above, no request of it is handled
@@ -208,7 +208,7 @@ class Connection(Link):
         is_done = happened & ALL_DONE != 0
         if is_done and len(reader.text) > LONGEST_KEPT:
             reader.rest()
-        if is_free and is_done and not happened & LOOKED_AROUND and turn.has_nothing_to_do():
+        if is_free and is_done and not happened & LEFT_WORK and turn.has_nothing_to_do():
             if replies:
                 self.reply_bytes = self._counted = 0
                 self._send(replies[0] if len(replies) == 1 else b"".join(replies))
@@ -250,7 +250,7 @@ class Connection(Link):
             if left:
                 reader.put_back(left)
             if engine.clients.outgoing or not engine.only_data:
-                happened |= LOOKED_AROUND
+                happened |= LEFT_WORK
                 self._look_around()
             if not reader.pending:
                 return happened | ALL_DONE

@@ -75,7 +75,7 @@ class Replicas:
                 self._give(found, link, sent)
 
     def _close_those_without_arrays(self) -> None:
-        for session in self._replication.strangers_to_arrays():
+        for session in self._replication.replicas_without_arrays():
             link = self._turn.connections.get(session.id)
             if link is not None:
                 self._report(f"The link to replica {session.address} is closed: {HOLDS_NO_ARRAYS}.")

@@ -92,11 +92,11 @@ def nack(ctx: Context, args: list[bytes], may_delay: bool) -> bytes:
     wanted = stream_arguments.id_columns(options.texts)
     by_id = group.pel.by_id
     released: list[Released] = []
-    buried: set[StreamId] = set()
+    moved: set[StreamId] = set()
     attempts = attempts_of(ctx, key, stream, group)
     if attempts is not None:
         attempts.counts_attempts = mode != b"SILENT"
-        if not attempts.can_bury:
+        if not attempts.may_move:
             attempts = None
     count = at = 0
     while at < len(wanted):
@@ -104,7 +104,7 @@ def nack(ctx: Context, args: list[bytes], may_delay: bool) -> bytes:
         if attempts is not None and run is not None:
             run = (run[0], run[1], run[1] + 1)
             if _bury(attempts, run, count_change):
-                buried.add(wanted.id_at(at))
+                moved.add(wanted.id_at(at))
                 at += 1
                 count += 1
                 continue
@@ -117,12 +117,12 @@ def nack(ctx: Context, args: list[bytes], may_delay: bool) -> bytes:
             pass  # the log's line before this one released them; their order stays
         elif run is not None:
             group.pel.release(run, count_change)
-        elif options.force and wanted.id_at(at) not in buried:
+        elif options.force and wanted.id_at(at) not in moved:
             run = _force(stream, group, wanted.id_at(at), max(count_change, 0))
             if attempts is not None and run is not None and mode == b"FATAL":
                 run[0].counts[run[1]] = 0  # it was never delivered
                 if _bury(attempts, run, count_change):
-                    buried.add(wanted.id_at(at))
+                    moved.add(wanted.id_at(at))
                     at += 1
                     count += 1
                     continue
@@ -149,7 +149,7 @@ def _bury(attempts: Attempts, run: PendingRun, count_change: int) -> bool:
     """Move the entry of a run of one to the dead letters, if this failure was its last; whether it moved."""
     block, slot, _ = run
     count = block.next_count(slot, count_change)
-    return attempts.is_over((block, slot), count) and attempts.bury((block, slot), count)
+    return attempts.is_over((block, slot), count) and attempts.move_to_dead_letters((block, slot), count)
 
 
 def _read_options(ctx: Context, args: list[bytes], may_delay: bool) -> NackArguments:

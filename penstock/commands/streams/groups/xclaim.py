@@ -153,7 +153,7 @@ def xclaim(ctx: Context, args: list[bytes]) -> bytes:
     attempts = attempts_of(ctx, key, stream, group)
     if attempts is not None:
         attempts.counts_attempts = options.retry_count < 0
-        if not attempts.can_bury or options.just_ids:
+        if not attempts.may_move or options.just_ids:
             attempts = None  # nothing is over, or the claim is no delivery
     claimed = _claim_ids(ctx, key, stream, group, consumer, options, wanted, attempts)
     if claimed:
@@ -195,7 +195,7 @@ def _claim_ids(
             run = (run[0], run[1], run[1] + 1)
             if _is_over(attempts, (run[0], run[1]), min_idle_ms, ctx.now_ms):
                 if not _is_in(claimed, run[0], run[1]):
-                    attempts.bury((run[0], run[1]), run[0].counts[run[1]])
+                    attempts.move_to_dead_letters((run[0], run[1]), run[0].counts[run[1]])
                 at += 1
                 continue
         if run is not None and _is_claimable_run(run, min_idle_ms, ctx.now_ms):
@@ -340,7 +340,7 @@ def xautoclaim(ctx: Context, args: list[bytes]) -> bytes:
         if claimed:
             settling.delivered(ctx, key, value, group, ctx.now_ms)
             attempts.note_handed_out(total_of(claimed))
-        attempts.bury_all(dead)
+        attempts.move_all(dead)
         if deleted_pending and not dead:
             attempts.settle()
     return reply.array([reply.bulk(ids.text(cursor)), _shown(ctx, claimed, just_ids), reply.bulks(deleted_pending)])

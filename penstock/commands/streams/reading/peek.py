@@ -47,7 +47,7 @@ def penstock_peek(ctx: Context, args: list[bytes]) -> bytes:
     count = min(options.count, limits.most_now(policy, ctx.now_ms))
     has_room = limits.room(target.group, policy)
     if policy.settings.ack_wait_ms != NONE and count:
-        again = leased_read.next_again(ctx, target, policy, NONE, count, budget)
+        again = leased_read.next_redeliveries(ctx, target, policy, NONE, count, budget)
         shown, has_room = again.shown, again.room
     most = budget.max_count(min(count - len(shown), has_room))
     order = keys.order_of(target.stream, target.group, policy)

@@ -182,7 +182,7 @@ def _history(ctx: Context, target: ReadTarget, consumer: Consumer, max_count: in
         taken += in_runs(live)
     target.group.pel.give_again(taken, consumer, ctx.now_ms)
     if attempts is not None:
-        attempts.bury_all(dead)
+        attempts.move_all(dead)
     if not budget.is_sized:
         budget.spend(count)
     parts[0] = reply.array_header(count)
@@ -266,7 +266,7 @@ def _none_yet(ctx: Context, args: list[bytes], options: ReadArguments, targets: 
         policy = leases.kept_policy(ctx, target.group)
         if policy is not None:
             min_idle_ms = options.claim_ms if blocked.claims else leases.least_idle_ms(ctx, policy)
-            if leases.has_freed(ctx, target.stream, target.group, policy, min_idle_ms):
+            if leases.finds_more(ctx, target.stream, target.group, policy, min_idle_ms):
                 ctx.signal(target.key)
     return BLOCKED
 
