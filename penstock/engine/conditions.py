@@ -1,6 +1,6 @@
-"""What holds of a whole server while it runs: it loads, is busy, paused, a replica, cannot write its log.
+"""The conditions of a server: it is loading, busy, paused, a replica, or cannot write its log.
 
-Each is a bit (state.py), so that a request pays one look for all of them.
+Each is a bit (state.py), so that one comparison for a request checks all of them.
 """
 
 from penstock.clock import Clock

@@ -1,4 +1,4 @@
-"""What a handler is given: the session that asks, its database, the time, and the ways to note a change."""
+"""The context of a handler: the client's session, its database, the time, and functions to report a change."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final

@@ -1,7 +1,7 @@
-"""What a request changed, as lines for the log: collected while it runs, handed over as one unit.
+"""Effects: the changes of a request as lines for the log, collected while it runs and passed on as one unit.
 
-A unit of one line stands alone; of several it is wrapped in MULTI and EXEC. `SELECT n` precedes the first
-line for another database than the line before it in that file (Redis 8.6.3).
+A unit of several lines is wrapped in MULTI and EXEC. `SELECT n` precedes a line for another database than that of
+the line before it in the file (Redis 8.6.3).
 """
 
 from typing import Final, Protocol

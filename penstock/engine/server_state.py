@@ -1,7 +1,7 @@
-"""What a server is made of: an object for each idea, made once, and what concerns several of them.
+"""The parts of a server: an object for each topic, made once, and functions that concern several of them.
 
-Handlers reach these objects by the doors of Context. What works on a whole server (the log's replay, eviction, a
-change of role) is given its state; Engine (engine.py) is what runs requests on it.
+Handlers reach these objects through attributes of Context. Functions that work on a whole server (the log's replay,
+eviction, a change of role) get its ServerState; Engine (engine.py) runs requests on it.
 """
 
 import random
@@ -43,9 +43,9 @@ from penstock.storage.lazy_free import LazyFree
 
 
 class Runner:
-    """What runs requests that come from no client, and does what time brings: the engine.
+    """The interface of the engine for its parts: requests without a client, and ticks.
 
-    ended_us: when the last request was over.
+    ended_us: when the last request ended.
     """
 
     __slots__ = ("_clock", "_has_system_time", "ended_us")
@@ -78,7 +78,7 @@ class Runner:
         raise NotImplementedError
 
     def tick(self) -> None:
-        """What time alone brings: deadlines, CLAIM wake-ups, policies, expiry, the end of a pause."""
+        """Do what is due by time: deadlines, CLAIM wake-ups, policies, expiry, the end of a pause."""
         raise NotImplementedError
 
     def next_wakeup_ms(self) -> int:

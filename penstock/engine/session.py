@@ -38,7 +38,7 @@ class Endpoints:
 
 
 class Link:
-    """What carries a session's bytes."""
+    """The connection of a session, as the engine knows it."""
 
     __slots__ = ()
 
@@ -47,15 +47,15 @@ class Link:
         raise NotImplementedError
 
     def has_peer(self) -> bool:
-        """Whether the client is still there, as far as the system knows, which may have learnt of its end just now.
+        """Whether the client is still connected, as far as the system knows.
 
-        Costs a call of the system: asked only before a client that waited is given something.
+        Costs a system call: used only before a blocked client gets data.
         """
         raise NotImplementedError
 
 
 class Kept:
-    """What a command made of a session's last request, kept for the next one that is like it."""
+    """Parsed options of a session's last request, kept by its command for the next request with the same."""
 
     __slots__ = ()
 

@@ -1,7 +1,7 @@
-"""What mypyc is told of a class. It reads the mark and leaves it out, so this module is not compiled.
+"""Marks of classes for mypyc. It reads a mark and leaves it out of the code, so this module is not compiled.
 
-`mypyc_attr(acyclic=True)`: its objects are never part of a circle of references, so the garbage collector need not know
-them. That saves 16 bytes of each, and a look at each in a full collection. A derived class says it again.
+`mypyc_attr(acyclic=True)`: objects of the class are never part of a reference cycle, so the garbage collector does not
+track them. That saves 16 bytes for each, and time in a full collection. A derived class needs the mark, too.
 """
 
 from collections.abc import Callable

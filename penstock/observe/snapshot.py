@@ -1,4 +1,4 @@
-"""What the metrics show of a server at one moment: read in the event loop, step by step.
+"""The metrics' values of a server at one moment, read in the event loop in steps.
 
 Each step takes some microseconds, so the loop can answer clients between two steps. Values of different steps may
 therefore be of slightly different moments. Nothing is formatted here, and of streams nothing is computed that can be

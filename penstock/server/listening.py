@@ -240,7 +240,7 @@ def keep_alive(listener: socket.socket, seconds: int) -> None:
 
 
 def cannot_listen(settings: Settings, directive: str, host: str, port: int, problem: OSError) -> UsageError:
-    """What keeps a directive's port from being listened on, and what else of the settings has the port."""
+    """The error if a directive's port cannot be listened on, with the other directive that has the port."""
     reason = f"cannot listen on {host}:{port} ({directive}): {problem.strerror or problem}"
     if problem.errno != errno.EADDRINUSE:
         return UsageError(reason)

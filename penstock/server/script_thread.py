@@ -75,7 +75,7 @@ class ScriptThread:
 
 
 def _answer(job: Callable[[], bytes]) -> bytes:
-    """What the job answers, or why it has none: the server would stay busy if nothing came."""
+    """The job's reply, or an error if it fails: without a reply the server would stay busy."""
     try:
         return job()
     except MemoryError:

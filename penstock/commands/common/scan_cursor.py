@@ -1,4 +1,4 @@
-"""What SCAN, HSCAN, SSCAN and ZSCAN share: cursors, patterns, and the size of a page."""
+"""Shared by SCAN, HSCAN, SSCAN and ZSCAN: cursors, patterns, and the size of a page."""
 
 import re
 from typing import Final

@@ -1,4 +1,4 @@
-"""What a search for places asks for: GEOSEARCH's words, and those of GEORADIUS before it."""
+"""Reads the arguments of a search for places: GEOSEARCH's, and those of the older GEORADIUS."""
 
 from enum import Enum
 from typing import Final

@@ -72,7 +72,7 @@ def info(ctx: Context) -> str:
 def _of_master(
     master: Master, replication: Replication, settings: Settings, now_ms: int
 ) -> list[tuple[str, int | str]]:
-    """What INFO says of the master, on a replica."""
+    """The fields of INFO about the master, on a replica."""
     lasted_s = max(0, now_ms - master.since_ms) // 1000
     return [
         ("master_host", master.host),

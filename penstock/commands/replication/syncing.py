@@ -1,4 +1,4 @@
-"""What a replica says to its master: SYNC, PSYNC, REPLCONF (Redis 8.6.3).
+"""The requests of a replica to its master: SYNC, PSYNC, REPLCONF (Redis 8.6.3).
 
 Tests: transcripts failover; cases replication/test_master, replication/test_replica_of_engine.
 """

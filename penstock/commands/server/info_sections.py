@@ -194,7 +194,7 @@ def memory(ctx: Context) -> Text:
 
 
 def _client_memory(ctx: Context) -> int:
-    """What clients take; where they are many, an estimate from the first and the last of them. O(CLIENTS_SAMPLED)."""
+    """The memory of clients; of many, an estimate from the first and the last of them. O(CLIENTS_SAMPLED)."""
     sessions = ctx.clients.sessions.values()
     sampled = list(islice(sessions, CLIENTS_SAMPLED))
     if len(sessions) > CLIENTS_SAMPLED:

@@ -33,7 +33,7 @@ container("MEMORY", group="server", since="4.0.0", summary="Commands for memory 
     summary="Estimates the bytes that Redis would use for a key and its value.",
 )
 def memory_usage_(ctx: Context, args: list[bytes]) -> bytes:
-    """What Redis would take for the value, so that figures compare; MEMORY STATS shows what is used here."""
+    """An estimate of what Redis would use for the value, for comparison; MEMORY STATS shows what is used here."""
     at, sampled = 3, redis_sizes.SAMPLED
     while at < len(args):
         if args[at].upper() != b"SAMPLES" or at + 1 == len(args):

@@ -1,4 +1,4 @@
-"""What rules can name: commands, subcommands and categories; and which words of a request rules look at."""
+"""The names that rules may have: commands, subcommands, categories; and the words of a request that rules check."""
 
 from collections.abc import Iterable
 

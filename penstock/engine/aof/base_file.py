@@ -1,4 +1,4 @@
-"""What a rewrite writes into the base file of the log: requests, or an RDB file (aof-use-rdb-preamble)."""
+"""The content of a new base file of the log: requests, or an RDB file (aof-use-rdb-preamble)."""
 
 from collections.abc import Iterator
 

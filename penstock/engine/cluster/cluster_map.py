@@ -133,7 +133,7 @@ class ClusterMap:
     # -- changes, which the launcher makes ----------------------------------------------------------------------------
 
     def set_slot(self, by: Member, slot: int, action: str, id: str) -> bool:
-        """What CLUSTER SETSLOT asks for at a node; whether anything is new.
+        """Apply CLUSTER SETSLOT of a node; returns whether the map changed.
 
         A new owner gets an epoch that no other has, as in Redis.
         """

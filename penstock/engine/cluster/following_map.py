@@ -1,4 +1,4 @@
-"""What follows for a node from the launcher's map: its role, its channels, the requests that wait at its keys."""
+"""Applies the launcher's map to a node: its role, its channels, the requests that are blocked at its keys."""
 
 from penstock.engine.cluster.cluster_map import ClusterMap
 from penstock.engine.cluster.hash_slots import slot_of

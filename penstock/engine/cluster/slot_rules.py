@@ -24,7 +24,7 @@ FOR_CLIENTS: Final = (b"CROSSSLOT", b"CLUSTERDOWN", b"TRYAGAIN", b"MOVED", b"ASK
 
 
 class Wanted:
-    """What one request wants of its slot, or the EXEC of several.
+    """The slots that a request, or the requests of an EXEC, need, and how.
 
     names: its keys, or shard channels. asks_importer: it may be served where the slot is imported. reads_replicas: the
     connection has said READONLY.

@@ -1,4 +1,4 @@
-r"""What an extended regular expression of POSIX says, as a tree.
+r"""Parses an extended regular expression of POSIX into a tree.
 
 As the library of Redis 8.8 (TRE) also: `\w \W \s \S \d \D`, `\b \B \< \>`, `\t \n \r \f \a \e`, `\x41`, `\x{41}`.
 Bytes are compared, and the letters of a class are those of ASCII.

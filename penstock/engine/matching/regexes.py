@@ -130,7 +130,7 @@ class Regex:
     # -- a step -----------------------------------------------------------------------------------------------------
 
     def _step(self, reached: _State, byte: int) -> _State:
-        """What a set becomes by a byte, which is worked out and kept."""
+        """Compute the next state for a byte, and keep it."""
         takers = self._closed(reached, byte)
         if takers is None:
             following = self._found

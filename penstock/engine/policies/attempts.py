@@ -1,7 +1,7 @@
-"""What a group's policy says of entries that a request gives to a consumer, or takes from one, by their ids or again.
+"""The policy of a group for requests that deliver or release pending entries: XCLAIM, XAUTOCLAIM, XNACK, histories.
 
-The handlers of XCLAIM, XAUTOCLAIM, XNACK and of histories ask here whether an entry may be delivered, and say here that
-an attempt has ended. A group without a policy that is applied has no Attempts: nothing is asked.
+Their handlers ask here whether an entry may be delivered, and report here that an attempt has ended. A group without a
+policy, or whose policy is not applied now, has no Attempts.
 """
 
 from penstock.engine.context import Context

@@ -1,4 +1,4 @@
-"""What fields of an entry say to policies: its value for KEY, the moments of AT and EXPIREAT."""
+"""The fields of an entry that policies read: its value for KEY, the times of AT and EXPIREAT."""
 
 from penstock.engine import arguments
 from penstock.protocol import entries

@@ -20,9 +20,9 @@ MOST_WAITING: Final = 10_000  # then `>` goes no further
 
 
 def order_of(stream: Stream, group: Group, policy: GroupPolicy) -> KeyOrder | None:
-    """What is pending by its value, up to date; None without KEY.
+    """The pending entries by their values, up to date; None without KEY.
 
-    O(1); O(pending) when it is first asked for, and after pending entries were made otherwise than by reading.
+    O(1); O(pending) at the first call, and after entries became pending in another way than by a read.
     """
     if policy.settings.key_field is None:
         return None

@@ -1,4 +1,4 @@
-"""What the server's output says of policies: one line a minute at most for each stream or group and kind of event."""
+"""The lines about policies in the server's log: at most one a minute for each stream or group and kind of event."""
 
 from collections.abc import Callable
 from typing import Final

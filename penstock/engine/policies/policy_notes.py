@@ -1,4 +1,4 @@
-"""What happens to streams with policies, noted for the server's output (policy_log.py)."""
+"""Reports events of policies for the server's log (policy_log.py)."""
 
 from penstock.engine.context import Context
 from penstock.engine.policies import policy_lines

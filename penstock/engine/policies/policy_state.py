@@ -1,4 +1,4 @@
-"""What an engine knows about policies as a whole: whether it keeps them, and what was done since the start."""
+"""The state of policies in a server: whether they are applied, and the counters since the start."""
 
 from collections import deque
 from typing import TypeAlias

@@ -1,4 +1,4 @@
-"""What time alone brings to streams with policies."""
+"""The tick of policies: leases, holds, moves, trims and pauses that become due by time."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -81,7 +81,7 @@ def follow_jump(server: ServerState, by_ms: int) -> None:
 
 
 def _wake_up(server: ServerState, now_ms: int) -> None:
-    """What changed while policies slept was not noted: everything is to be looked at."""
+    """Changes while policies slept were not noted: process all streams."""
     server.policies.slept = False
     for db, key, stream, policies in _with_policies(server):
         policies.start_sweep()

@@ -1,4 +1,4 @@
-"""What a command's change of a stream means for its policies, at the command's end and in its unit.
+"""Applies the policies of a stream after a command's change, at the command's end and in its unit.
 
 Handlers call these functions for streams that have policies. While the log is replayed, and with a named
 `compat-version`, policies sleep: nothing is done.

@@ -10,7 +10,7 @@ MOST_US: Final = 10_000  # a request that comes within a tick may be answered af
 
 
 class TickBudget:
-    """What is left of one tick's work, for all streams together. looks, moves: entries that may still be taken."""
+    """The budget of one tick for all streams. looks, moves: how many entries may still be examined, and moved."""
 
     __slots__ = ("_clock", "_until_us", "looks", "moves")
 

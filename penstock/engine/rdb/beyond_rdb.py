@@ -1,6 +1,6 @@
-"""What no RDB format that is known holds: as requests, in a field of the file that a Redis skips.
+"""Data that no known RDB format can hold: written as requests, in a field of the file that a Redis skips.
 
-Redis 8.12 has formats for it, but they were never seen; what is guessed is not written.
+Redis 8.12 has formats for them, but no such file was available, and a guessed format is not written.
 """
 
 from typing import Final

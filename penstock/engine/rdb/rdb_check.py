@@ -1,4 +1,4 @@
-"""An RDB file looked through without keeping anything: what is in it, and what a start would say of it."""
+"""Checks an RDB file without keeping its data: its content, and what a start would leave out or refuse."""
 
 from collections.abc import Callable
 from typing import Final

@@ -1,4 +1,4 @@
-"""What is known of RDB files that are saved: numbers for INFO, what is wanted; the server does the saving."""
+"""The state of saving RDB files: numbers for INFO, and requested saves; the server does the saving."""
 
 from collections.abc import Callable
 from typing import Final

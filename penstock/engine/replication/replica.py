@@ -14,7 +14,7 @@ NO_ACK: Final = -1
 
 
 class Replica:
-    """What a replica said of itself, and how far it is. Times are unix ms; offsets count bytes of the stream.
+    """The state of a replica. Times are unix ms; offsets count bytes of the stream.
 
     acked: applied. synced: applied and safe on its disk. sends_acks: it has sent an ACK since it is online.
     pending: what the stream had since its snapshot, in order, until it is online.

@@ -1,8 +1,8 @@
-"""What makes a script count its steps, so that it may begin in place.
+"""Adds code to a script that counts its steps, so that it may begin in place.
 
-Each turn of a loop counts, each call of a function of the script, and each text that is joined by `..`. What else may
-take long is a function of ours, which says so itself (guard.lua: `spend`, `leave_place`). So nothing has to be known of
-what is called, or how often. What counts is put into the text; no line moves.
+Each turn of a loop counts, each call of a function of the script, and each string that is joined by `..`. Anything else
+that may take long is a function of ours, which counts its own cost (guard.lua: `spend`, `leave_place`). So nothing has
+to be known about the functions that a script calls. The counting code is put into the text; no line moves.
 """
 
 from typing import Final

@@ -1,4 +1,4 @@
-"""What a running script asks of the server: redis.call and its like.
+"""The requests of a running script: redis.call and its relatives.
 
 A request of a script runs like any other, in a session and a context of the script's own: in RESP2 until it asks for
 RESP3, in the caller's database, never waiting.

@@ -1,4 +1,4 @@
-"""What runs scripts that may take long, beside the engine, which never waits. The server's is a thread."""
+"""The interface for running long scripts beside the engine, which never waits. The server's runner is a thread."""
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager

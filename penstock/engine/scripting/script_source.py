@@ -1,4 +1,4 @@
-"""The text of a script, made ready for LuaJIT: what Lua 5.1 refuses is refused, what it reads otherwise is rewritten.
+"""Prepares the text of a script for LuaJIT: refuses what Lua 5.1 refuses, rewrites what it reads in another way.
 
 LuaJIT's grammar is larger than Lua 5.1's: numbers with suffixes (`1LL` makes a C value), `goto`, labels, and it refuses
 escapes that 5.1 takes as they are. Tail calls of the server's functions become ordinary calls: in Redis these are C
@@ -137,7 +137,7 @@ def spelt(text: bytes) -> bytes:
 
 
 def _spellings(text: bytes, found: list[Token]) -> list[Change]:
-    """What has to be spelt otherwise: from, to, instead."""
+    """A change of the text: from, to, replacement."""
     changes: list[Change] = []
     for index, token in enumerate(found):
         changes += _spelling(text, found, index, token)
@@ -342,7 +342,7 @@ class _Calls:
         return index
 
     def _callee(self, first: int, stop: int) -> bytes | None:
-        """What is called, `a.b` or another text, if the expression is a call and nothing else."""
+        """The called expression, `a.b` for example, if the whole expression is one call."""
         depth = blocks = 0
         last_call = -1
         for index in range(first, stop):

@@ -81,9 +81,9 @@ class Transaction:
 
 
 class Running:
-    """What runs now, or waits to be over: the session's request, since when, and whether as a function.
+    """The running script: the session's request, since when it runs, and whether it is a function.
 
-    transaction: what it is part of, once it takes long.
+    transaction: the EXEC that it is part of, if it takes long.
     """
 
     __slots__ = ("args", "began_us", "blocked", "is_function", "name", "transaction")

@@ -1,4 +1,4 @@
-"""What a client takes of the server's memory: what CLIENT LIST shows, and what maxmemory-clients limits."""
+"""The memory that a client uses in the server, as CLIENT LIST shows it and maxmemory-clients limits it."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""What a server says of itself: its numbers, and where it runs."""
+"""The identity of a server: its run id, its process, and the system that it runs on."""
 
 import os
 import random

@@ -1,7 +1,7 @@
-"""What a request looks like to others (MONITOR, SLOWLOG): passwords are not shown.
+"""A request as MONITOR and SLOWLOG show it: without passwords.
 
-Redis hides what a command took for a password, and shows the words of a request that was refused before that. Here
-whatever may have been meant as one is hidden. What hides a command's secrets stands in its declaration (`hide`).
+Redis hides a password that the command has read, and shows the arguments of a request that was refused before that.
+Here every word that may be a password is hidden, by the function `hide` in the command's declaration.
 """
 
 from typing import Final

@@ -1,4 +1,4 @@
-"""What INFO counts."""
+"""The counters of INFO."""
 
 from collections import deque
 from typing import Final

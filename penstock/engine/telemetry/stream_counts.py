@@ -1,7 +1,7 @@
-"""What the metrics show of streams, groups and consumers, collected as plain tuples.
+"""The metrics' values of streams, groups and consumers, collected as plain tuples.
 
-The event loop collects, so nothing is computed here that a thread can compute later, and names, which take five times
-as long to make, are given by the thread: StreamCounts._make(one).
+The event loop collects them, so everything that a thread can compute later is left to it, also the conversion into
+named tuples, which takes five times as long: StreamCounts._make(one).
 """
 
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""What a server measures and tells of itself: slow requests, delays, hot keys, its identity."""
+"""The measurements of a server: slow requests, delays, hot keys; and its identity."""
 
 import random
 

@@ -1,4 +1,4 @@
-"""What one connection has chosen with CLIENT TRACKING and CLIENT CACHING."""
+"""The options of a connection for CLIENT TRACKING and CLIENT CACHING."""
 
 from typing import Final
 

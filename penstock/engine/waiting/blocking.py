@@ -236,7 +236,7 @@ class Blocking:
                 special[blocked] = self._serial
 
     def _pass_over(self, make_consumer: MakeConsumer, queue: Queue, blocked: BlockedRequest, now_us: int) -> None:
-        """What a fruitless second run of all of a group's plain readers leaves behind, without running them."""
+        """Make the changes that a second run of all of a group's plain readers would make if they get nothing."""
         assert blocked.group is not None, "a plain reader reads for a group"
         queue.passed_ms[blocked.group] = now_us // 1000
         names = queue.lost.pop(blocked.group, set())

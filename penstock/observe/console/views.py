@@ -1,4 +1,4 @@
-"""What the page shows, as JSON: each view is read anew at each turn, with a bounded number of requests and rows."""
+"""The views of the page, as JSON: each is read anew for each update, with a bounded number of requests and rows."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping

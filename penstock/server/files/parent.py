@@ -1,4 +1,4 @@
-"""What ties a child process to its server: the child ends when the server does, and replaces no file after that."""
+"""Ties a child process to its server: the child ends when the server does, and replaces no file after that."""
 
 import ctypes
 import os

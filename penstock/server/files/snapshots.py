@@ -250,6 +250,6 @@ class Snapshots:
             self._remove(pid)
 
     def _remove(self, pid: int) -> None:
-        """What a child left unfinished."""
+        """Remove the unfinished file of a child."""
         with suppress(OSError):
             self._disk.remove(self.child.path_of(self._settings.text("dir"), pid))

@@ -411,7 +411,7 @@ class MasterLink:
 
 
 class Wire:
-    """What is said on a link, and read from it. EOFError once the master has closed it."""
+    """Reads and writes a link. EOFError once the master has closed it."""
 
     def __init__(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, master: Master, now_ms: Callable[[], int]
@@ -442,7 +442,7 @@ class Wire:
                 return line.strip()
 
     async def read(self, at_most: int = PIECE_BYTES) -> bytes:
-        """What has come."""
+        """The next bytes of the link, at least one."""
         piece = await self._reader.read(at_most)
         if not piece:
             raise EOFError

@@ -275,7 +275,7 @@ class AofWriter:
         self._tried_ms = self.passed_ms()
 
     def _kept_text(self) -> str:
-        """What became of the changes that the log has not got, as a sentence; "" if there are none."""
+        """A sentence about the changes that are not in the log yet; "" if there are none."""
         log = self.log
         if log is None or log.written == log.appended:
             return ""

@@ -87,7 +87,7 @@ class StreamSender(Protocol):
 
 
 class Turn:
-    """What the connections of one server share.
+    """The state that the connections of one server share, and the end of each turn.
 
     The loop reads every socket that has bytes, and each connection handles its requests. Then the turn ends, once: one
     write of the log, one sync with `always`, one write to each client. So all writers of a turn share a sync (group

@@ -20,7 +20,7 @@ EXPIRE_AT: Final = b"EXPIREAT"
 
 
 class GroupSettings:
-    """What PENSTOCK.POLICY sets for a group. Numbers are NONE if they are not set; times are in ms.
+    """The options of PENSTOCK.POLICY for a group. Numbers are NONE if they are not set; times are in ms.
 
     paused_until_ms: nothing is handed out before. rate: so many entries at most are handed out in any span of rate_ms.
     in_flight: so many pending entries at most have an owner. gives_back: what a consumer holds goes back when the

@@ -15,7 +15,7 @@ SWEPT: Final = -1  # in place of an id: every entry was looked at
 
 
 class StreamSettings:
-    """What PENSTOCK.POLICY sets for a stream. Numbers are NONE if they are not set; times are in ms.
+    """The options of PENSTOCK.POLICY for a stream. Numbers are NONE if they are not set; times are in ms.
 
     max_bytes: of names and values. references: KEEPREF, DELREF or ACKED, as Stream.trim knows them. idle_group_ms: with
     ACKED, a group that was not read for so long does not keep entries. forward: the stream to which entries move;

@@ -1,4 +1,4 @@
-"""What is wrong with an RDB file or a payload."""
+"""Errors in an RDB file or a payload."""
 
 from typing import Final
 
@@ -24,5 +24,5 @@ def in_key(key: bytes, db_index: int) -> str:
 
 
 def correction(key: bytes, db_index: int, corrections: list[str]) -> str:
-    """What was put right in a value, without a full stop."""
+    """A sentence about a correction in a value, without a full stop."""
     return f"{in_key(key, db_index)} was corrected: {'; '.join(corrections)}"

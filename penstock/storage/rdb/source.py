@@ -41,7 +41,7 @@ class Source:
             self.corrections.append(found)
 
     def take_corrections(self) -> list[str]:
-        """What was corrected since the last call."""
+        """The corrections since the last call."""
         found = self.corrections
         if found:
             self.corrections = []
