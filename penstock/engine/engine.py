@@ -397,7 +397,7 @@ class Engine(Runner):
             replies.append(reply.error(refusal.text))
             return None, 1
         # The gate decides once for all requests of a batch, unless memory runs short between two of them, or they have
-        # different keys, of which the user may use some.
+        # different keys, and the user may use only some.
         is_judged_once = not self.conditions.bits & ~WEIGHED and self._is_judged_once(session, row, batch, at)
         left = batch.after(at) if is_judged_once else batch.part(at, at + 1)
         if not session.queue_failed and not session.watch_broken:  # else EXEC runs nothing (Redis 8.6.3)
@@ -498,7 +498,7 @@ class Engine(Runner):
         ctx.begin(session, now_us)
         ctx.select(blocked.db_index)
         ctx.attempt = blocked
-        at = len(self.clients.outgoing)  # before what the session hears of its own doing
+        at = len(self.clients.outgoing)  # before messages about the session's own changes
         try:
             if session.state & RESTRICTED:
                 self.access.admit(session, blocked.row, blocked.args)

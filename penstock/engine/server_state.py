@@ -151,7 +151,7 @@ class ServerState:
         if self.compatibility.is_valkey:
             self.telemetry.large.follow_settings()
         self.policies = PolicyState(self.compatibility, self.conditions)
-        # clients, and what is sent to them
+        # clients, and messages to them
         self.clients = Clients(settings, chance, self.conditions)
         self.access = AccessControl(settings, clock, catalog, ServerSessions(self), self.statistics)
         self.subscriptions = Subscriptions()

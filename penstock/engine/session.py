@@ -143,7 +143,7 @@ class Session:
         # transactions
         self._queue: QueuedRequests | None = None
         self.queue_failed = False
-        self.queued_bytes = 0  # of the words of what is queued
+        self.queued_bytes = 0  # of the words of the queued requests
         self.watched = NO_PLACES  # (database number, key)
         self.watched_stale = NO_PLACES  # of `watched`: expired when SWAPDB put them there
         self.watched_bytes = 0  # that `watched` takes
@@ -154,7 +154,7 @@ class Session:
         self.read_words: Kept | None = None
         self.add_head = NO_WORDS  # likewise of its last XADD with options
         self.add_words: Kept | None = None
-        self.reads_as = NO_READERS  # database, key, group, consumer: what it gives back when it ends (ONDISCONNECT)
+        self.reads_as = NO_READERS  # database, key, group, consumer, to release their entries at its end (ONDISCONNECT)
         self.line_heads: Kept | None = None  # beginnings of lines of the log (group_effects.py)
         self.fieldsets = NO_FIELDSETS  # names of fields by name, for HIMPORT
         # pub/sub
@@ -168,8 +168,8 @@ class Session:
         # CLIENT REPLY, KILL, NO-EVICT, NO-TOUCH
         self._is_silent = False
         self._reply_skip = 0
-        self.closing = False  # close once what is written has been sent
-        self.closed = False  # the connection is gone
+        self.closing = False  # close when all written replies have been sent
+        self.closed = False  # the connection is closed
         self.no_evict = False
         self.no_touch = False
         self.reads_replicas = False  # READONLY

@@ -151,7 +151,7 @@ class Server:
         server_log.notice("Server initialized")
         for address in doors.addresses:
             server_log.notice(f"Listening on {address}")
-        gc.freeze()  # so far nothing is garbage; what is loaded is looked through without it
+        gc.freeze()  # nothing is garbage so far; later collections do not go through these objects
         gc.set_threshold(*GC_THRESHOLDS)
         gc.enable()
         try:

@@ -82,7 +82,7 @@ class ServerLog:
         if path:
             _append(path, line)
             return
-        with suppress(OSError):  # the reader of the console is gone; the server goes on
+        with suppress(OSError):  # standard output has no reader any more; the server goes on
             sys.stdout.write(line)
             sys.stdout.flush()
 

@@ -27,7 +27,7 @@ class Compressor:
     def __init__(self, most_ready: int = MOST_READY) -> None:
         self._most_ready = most_ready
         self._compressor: ZstdCompressor | None = None  # until it is needed
-        self._decompressor: ZstdDecompressor | None = None  # likewise
+        self._decompressor: ZstdDecompressor | None = None  # until it is needed
         self._ready: list[Segment] = []  # a ring: `_next` is the one read longest ago
         self._next = 0
 

@@ -117,7 +117,7 @@ def _pass_over(
             if entry_id in chosen_ids or group.pel.by_id.find(entry_id) is not None:
                 continue
             entry = segment.entry(slot)
-            known = choice.ranks.get(entry_id)  # all were looked at: what is not known has expired
+            known = choice.ranks.get(entry_id)  # all were read, so an unknown one has expired
             if known is None and dead_letters.put_new_aside(ctx, target.key, group, policy, entry_id, entry):
                 aside.append(entry_id)
                 continue

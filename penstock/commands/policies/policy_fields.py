@@ -82,7 +82,7 @@ def of_group(ctx: Context, stream: Stream, group: Group) -> list[tuple[bytes, by
 def _of_second_part(ctx: Context, group: Group, policy: GroupPolicy) -> list[tuple[bytes, bytes]]:
     """Further fields of a group, shown if one of their options is set."""
     settings = policy.settings
-    limits.most_now(policy, ctx.now_ms)  # forgets what is not within the window any more
+    limits.most_now(policy, ctx.now_ms)  # drops deliveries that are older than the window
     pause_end_ms = settings.pause_end_ms(ctx.now_ms)
     pause = reply.integer(-1) if pause_end_ms == FOREVER else _number(ctx, pause_end_ms)
     return [

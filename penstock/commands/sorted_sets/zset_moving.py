@@ -151,7 +151,7 @@ def _read_members(args: list[bytes]) -> tuple[bytes, list[bytes]]:
     return condition if at == 4 else b"", args[at + 2 :]
 
 
-# -- what is done, and how it is answered ------------------------------------------------------------------------------
+# -- the move and its reply --------------------------------------------------------------------------------------------
 
 
 def _put(

@@ -162,7 +162,7 @@ def _count_float(ctx: Context, key: bytes, options: Options) -> bytes:
     if not is_allowed or new is None or lower.is_above(new) or upper.is_below(new):
         if not (is_allowed and options.saturates()):
             return b"*2\r\n" + _float_reply(old, ctx.resp3) + reply.double(b"0", ctx.resp3)
-        # What is too large for a long double lies beyond the bound on its side, if there is one.
+        # A result that is too large for a long double is beyond the bound on its side, if there is one.
         is_too_small = lower.is_above(new) if new is not None else increment.made < 0
         new = lower.number if is_too_small else upper.number
         applied = None if new is None else numbers.long_double_difference(new, old)

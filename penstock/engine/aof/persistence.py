@@ -56,7 +56,7 @@ class Persistence:
         self.last_rewrite_seconds = NEVER
         self.child_started_s = 0
         self.progress = Progress()  # of the child that runs
-        self.measured_s = 0  # when what it copied was measured; as `_passed_s`
+        self.measured_s = 0  # when its copied memory was measured; as `_passed_s`
         self.forks = 0
         self.fork_us = 0  # what the last one took
         self.most_copied = 0  # bytes, by the child that runs

@@ -148,7 +148,7 @@ class ClusterMap:
         if action == "NODE":
             return self._give(slot, other)
         if (action == "MIGRATING") != (self.owners[slot] is by):
-            return False  # the slot has gone elsewhere since the node was asked
+            return False  # the slot has moved since the node got the request
         opened = by.migrating if action == "MIGRATING" else by.importing
         if opened.get(slot) == id:
             return False

@@ -109,7 +109,7 @@ class Node:
             self.owned[slot] = ASSIGNED
         self._is_whole = found.has_all_slots()
 
-    # -- what it announces ------------------------------------------------------------------------------------------
+    # -- announcements ----------------------------------------------------------------------------------------------
 
     def member(self) -> Member:
         """This node as others see it.

@@ -14,7 +14,7 @@ from penstock.engine.matching.regex_parser import UNBOUND, WORD, Expression, Kin
 from penstock.errors import ReplyError
 
 LONGEST: Final = 2048  # bytes of a pattern
-MOST_PLACES: Final = 5000  # of an automaton: {} repeats what it holds
+MOST_PLACES: Final = 5000  # of an automaton: {} repeats the part before it
 MOST_KEPT: Final = 200_000  # places in all sets together
 MOST_STEPS: Final = 1_000_000  # places that are looked at by all texts together
 NOWHERE: Final = -1

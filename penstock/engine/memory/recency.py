@@ -14,7 +14,7 @@ NEW: Final = 5  # the frequency of a key that has just been made
 MOST: Final = 255
 MINUTE_MS: Final = 60_000
 NOT_KNOWN: Final = -1  # since when a key is idle, or how often it is used
-SLACK: Final = 1000  # notes of keys that are gone, before they are swept out
+SLACK: Final = 1000  # notes of deleted keys that may remain
 
 
 class Uses:

@@ -61,7 +61,7 @@ class Libraries:
         found = self.functions.get(name.lower())
         if found is None:
             if any(not library.functions for library in self.by_name.values()):
-                self._machine()  # says what is missing
+                self._machine()  # raises the error about the missing package
             raise ReplyError(b"ERR Function not found")
         return found
 

@@ -31,7 +31,7 @@ OURS: Final = b"=[penstock]"  # the name of our own chunks
 MIB: Final = 1024 * 1024
 SOFT_LIMIT = 512 * MIB  # these two are not Final: tests set them, also where this is compiled
 HARD_LIMIT = 640 * MIB
-RESERVE: Final = 16 * MIB  # of it, kept for what is small
+RESERVE: Final = 16 * MIB  # of it, kept for small allocations
 MUCH: Final = 24 * MIB  # in use after a script: its garbage is collected at once
 LARGE: Final = 64 * 1024  # words and replies from this size on are weighed before they are handed over
 MOST_PASSED: Final = 200  # words passed one by one; more come as one text
@@ -261,7 +261,7 @@ class Machine:
     def _has_room(self, size: int) -> bool:
         return self._used() + size < HARD_LIMIT - RESERVE
 
-    # -- what is asked of Lua ---------------------------------------------------------------------------------------
+    # -- calls into Lua ---------------------------------------------------------------------------------------------
 
     def memory(self) -> int:
         """Bytes that Lua uses."""

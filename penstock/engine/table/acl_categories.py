@@ -47,7 +47,7 @@ def categories(row: Row) -> list[str]:
     if not row.is_container and row.group in _OF_GROUP:
         found.add(_OF_GROUP[row.group])
     if "scripting" in found:
-        found.discard("read")  # a script may be declared read-only; its category says nothing of it
+        found.discard("read")  # EVAL_RO and the like are not in @read
     for word in row.declared.acl.split():
         if word.startswith("-"):
             found.discard(word[1:])

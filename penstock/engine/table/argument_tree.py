@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Final
 
-REPEATED_AT_LENGTH: Final = 60  # letters; what is longer is shown once, with dots behind it
+REPEATED_AT_LENGTH: Final = 60  # characters; a longer argument is shown once, with dots behind it
 
 
 class Argument:

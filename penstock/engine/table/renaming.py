@@ -42,7 +42,7 @@ def _renamed(row: Command, name: bytes) -> Command:
     """The same command under another name: its handler is given its own one."""
     below: dict[bytes, Row] = {word: _renamed(command_of(one), name) for word, one in row.subcommands.items()}
     twin = row.as_known(row.declared, below)
-    twin.batch_handler = None  # it would log what was typed
+    twin.batch_handler = None  # it would log the new name
     if row.handler is not None:
         twin.handler = _named(row.handler, name)
     return twin

@@ -316,7 +316,7 @@ class Blocking:
         for blocked in self.blocked:
             if blocked.deadline_ms:
                 blocked.deadline_ms = max(blocked.deadline_ms + by_ms, 1)
-        # The order stays. What is no longer blocked stays until it is seen.
+        # The order does not change. Requests that are not blocked any more stay until they are met.
         self._deadlines = [(max(due_ms + by_ms, 1), serial, blocked) for due_ms, serial, blocked in self._deadlines]
 
     def claimable_at(self, blocked: BlockedRequest, when_ms: int) -> None:

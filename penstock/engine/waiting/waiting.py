@@ -77,7 +77,7 @@ class Waiting:
         still = []
         for blocked, wanted in self._for_syncs:
             if blocked.session.blocked is not blocked:
-                continue  # its time was up, or its client has gone
+                continue  # it timed out, or its client disconnected
             is_met, answer = wanted.look(self.copies)
             if is_met:
                 self.note_waited(blocked)

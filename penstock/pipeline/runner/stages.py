@@ -22,7 +22,7 @@ ROW: Final = "row"  # unique for each published row
 FIELDS: Final = "fields"
 QUARANTINE: Final = (*METADATA, FIELDS)
 NOT_NULL: Final = " not null"
-LOGGERS: Final = ("DataFrameQueryContextLogger", "SQLQueryContextLogger")  # to which PySpark writes what it raises
+LOGGERS: Final = ("DataFrameQueryContextLogger", "SQLQueryContextLogger")  # to which PySpark writes its errors
 
 
 @contextmanager

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from penstock.server.turns.turn import Turn
 
 REQUESTS_A_TURN: Final = 1000  # of one connection, so that a long pipeline does not starve other clients
-TIME_A_TURN_US: Final = 10_000  # for them, likewise: the request during which it is over is the last one
-REPLIES_A_TURN: Final = 2**20  # bytes of replies to one connection, likewise
+TIME_A_TURN_US: Final = 10_000  # of one connection in a turn: the request that exceeds it is the last one
+REPLIES_A_TURN: Final = 2**20  # bytes of replies to one connection in a turn
 # What happened while requests were handled:
 HANDLED: Final = 1  # at least one was handled
 LEFT_WORK: Final = 2  # one did more than touch data: messages for other clients and the like were taken

@@ -3,8 +3,8 @@
 import select
 from typing import Final
 
-# Linux says POLLRDHUP as soon as the peer sends no more (FIN, shutdown), whatever it sent before that has not been
-# read yet (poll(2)). Where there is none, the end of what can be read is POLLHUP, reported with POLLIN.
+# Linux reports POLLRDHUP as soon as the peer has closed its side (FIN, shutdown), also if bytes of it are not read yet
+# (poll(2)). Other systems report POLLHUP with POLLIN at the end of the bytes.
 ASKED_FOR: Final[int] = getattr(select, "POLLRDHUP", select.POLLIN)
 ENDED: Final[int] = getattr(select, "POLLRDHUP", 0) | select.POLLHUP | select.POLLERR | select.POLLNVAL
 

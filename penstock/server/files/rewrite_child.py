@@ -122,7 +122,7 @@ class RewriteChild:
             return self._came[1:].decode("utf-8", "replace")
         return f"its process was ended by signal {-code}" if code < 0 else f"its process ended with {code}"
 
-    # -- what is written --------------------------------------------------------------------------------------------
+    # -- writing ----------------------------------------------------------------------------------------------------
 
     def path_of(self, directory: str, pid: int) -> str:
         """The file that the child of a pid writes."""

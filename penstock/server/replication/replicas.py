@@ -110,7 +110,7 @@ class Replicas:
         if link is None or found is None:
             return
         if not link.is_settled():
-            replication.arrivals.append(session)  # replies to what it asked before come first
+            replication.arrivals.append(session)  # replies to its earlier requests come first
             return
         if replication.master is not None and not replication.knows_all_words(found):
             self._report(

@@ -40,7 +40,7 @@ class EndedTurn:
             if reads_go and connection not in withheld and not connection.reports_change():
                 connection.deliver(True)
             else:
-                withheld.pop(connection, None)  # moved: a client that is told of a change stays before its maker
+                withheld.pop(connection, None)  # and added again: a notified client stays before the change's maker
                 withheld[connection] = None
                 connection.withhold()
 

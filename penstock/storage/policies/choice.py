@@ -9,7 +9,7 @@ from penstock.storage.policies.entry_moments import EntryMoments
 from penstock.storage.policies.key_order import KeyOrder
 from penstock.storage.streams.ids import StreamId
 
-Cell: TypeAlias = tuple[int, int]  # what is sorted: a rank and an id, or how many are with workers and a turn
+Cell: TypeAlias = tuple[int, int]  # a sort key: rank and id, or the number of entries with workers and the turn
 NOT_KNOWN: Final = -1  # in place of an id
 
 

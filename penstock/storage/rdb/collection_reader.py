@@ -188,7 +188,7 @@ def timed_hash_of_valkey(source: Source) -> Hash:
 
 def timed_listpack_hash(source: Source) -> Hash:
     """Fields, values and times in turn; the earliest time comes first, fields without one last (Redis 7.4)."""
-    source.signed(8)  # the earliest time, which the first field tells as well
+    source.signed(8)  # the earliest time, which is also that of the first field
     made = timed_listpack_hash_pre_ga(source)
     made.keep_times()
     return made

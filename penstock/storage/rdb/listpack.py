@@ -176,6 +176,6 @@ def integer_element(number: int) -> bytes:
     return b"\xf4" + number.to_bytes(8, "little", signed=True) + b"\x09"
 
 
-HEADS: Final = [bytes((0x80 | size,)) for size in range(SHORT_TEXT)]  # what is before a short text, and behind it
+HEADS: Final = [bytes((0x80 | size,)) for size in range(SHORT_TEXT)]  # before a short text, and behind it
 BACKS: Final = [bytes((size + 1,)) for size in range(SHORT_TEXT)]
 SMALL: Final = tuple([bytes((number, 1)) for number in range(128)])  # the elements of numbers from 0 to 127

@@ -15,7 +15,7 @@ BLOCK_BYTES: Final = 256 * 1024
 _DOUBLE: Final = struct.Struct("<d")
 
 NOT_A_LENGTH: Final = 0xC0  # from here on a first byte says how a string is encoded
-MOST_CORRECTIONS: Final = 10  # of one value that are kept; the first ones tell enough
+MOST_CORRECTIONS: Final = 10  # of one value that are kept; further ones are not reported
 INT8: Final = 0xC0
 INT16: Final = 0xC1
 INT32: Final = 0xC2

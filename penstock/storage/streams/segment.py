@@ -238,7 +238,7 @@ class Segment:
         self.offsets = ends_of(self.blob[self.size :])
         compressor.keep_ready(self)
 
-    # -- what is live -----------------------------------------------------------------------------------------------
+    # -- live entries -----------------------------------------------------------------------------------------------
 
     def is_live(self, slot: int) -> bool:
         """Whether the entry of a slot is neither trimmed nor deleted. O(1)."""

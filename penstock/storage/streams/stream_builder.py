@@ -18,7 +18,7 @@ from penstock.storage.streams.stream import Stream
 
 NO_OWNER_YET: Final = 0  # the owner of a pending entry that no consumer claimed so far
 NO_OWNER: Final = -1  # it was released
-NOTHING: Final = b""  # the bytes of an entry that is gone
+NOTHING: Final = b""  # the bytes of a deleted entry
 MOST_MERGED: Final = 8192  # entries that are held before they become segments
 
 

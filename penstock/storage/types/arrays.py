@@ -11,7 +11,7 @@ from penstock.storage.types.collection import PART_OVERHEAD, Collection
 
 MOST_INDEX: Final = 2**64 - 2
 NONE: Final = -1  # nothing was inserted yet, or there is no item
-SLICE: Final = 4096  # indexes that Redis keeps together: told by ARINFO
+SLICE: Final = 4096  # indexes that Redis keeps together, as ARINFO shows
 SPARSE: Final = 10  # items up to which Redis keeps them as pairs
 SAMPLED: Final = 64  # items that are measured for an estimate
 

@@ -13,7 +13,7 @@ from penstock.storage.string_buckets import KeySnapshot
 
 HASH_BITS: Final = 31  # redis-cli --cluster import holds a cursor in 32 bits with a sign: with more it scans for ever
 DROPPED_BITS: Final = 64 - HASH_BITS
-MOST_BITS: Final = 24  # of a hash, that tell its bucket
+MOST_BITS: Final = 24  # of a hash that choose its bucket
 A_BUCKET: Final = 32  # keys, as a rule
 MISFIT: Final = 4  # so many times as many keys in a bucket, or as few: the buckets are made anew
 PIECE: Final = 8192  # keys that a step of a walk puts into buckets: some milliseconds

@@ -96,7 +96,7 @@ def _read_add(args: list[bytes], ctx: Context) -> AddArguments:
     if pairs < 2 or pairs % 2:
         raise refusals.arity(b"xadd")
     _refuse_nought(add)
-    if args[at] == b"*" and not add.pid and not add.referred:  # what is read depends on these words alone
+    if args[at] == b"*" and not add.pid and not add.referred:  # the parsed options depend on these words alone
         session.add_head, session.add_words = args[2 : add.fields_at], add
     return add
 

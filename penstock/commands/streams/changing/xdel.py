@@ -72,7 +72,7 @@ def xdelex(ctx: Context, args: list[bytes]) -> bytes:
             replies.append(REFERENCED)
             continue
         if references == DELETE_REFERENCES:
-            dropped += stream.drop_references(entry_id)  # of an entry that is gone, too
+            dropped += stream.drop_references(entry_id)  # also of a deleted entry
         if stream.delete(entry_id):
             deleted += 1
             replies.append(DELETED)

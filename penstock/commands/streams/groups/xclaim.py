@@ -154,11 +154,11 @@ def xclaim(ctx: Context, args: list[bytes]) -> bytes:
     if attempts is not None:
         attempts.counts_attempts = options.retry_count < 0
         if not attempts.may_move or options.just_ids:
-            attempts = None  # nothing is over, or the claim is no delivery
+            attempts = None  # no entry can be exhausted or expired, or the claim is no delivery
     claimed = _claim_ids(ctx, key, stream, group, consumer, options, wanted, attempts)
     if claimed:
         _note_claimed(ctx, key, group, consumer, claimed)
-    elif raises_last_id:  # what was dropped, or moved to the dead letters, does not show it
+    elif raises_last_id:  # no claimed entry is logged, which would log the last id, too
         group_effects.log_position(ctx, key, stream, group)
     answer = _shown(ctx, claimed, options.just_ids)
     if stream.policies is not None:

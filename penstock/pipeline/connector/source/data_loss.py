@@ -23,7 +23,7 @@ from penstock.storage.streams.ids import StreamId
 TRIMMED: Final = "trimmed"
 DELETED: Final = "deleted"
 TRIMMED_OR_DELETED: Final = "trimmedOrDeleted"
-UNCOUNTED: Final = "uncounted"  # at most so many: of what was removed, some may have been read before
+UNCOUNTED: Final = "uncounted"  # an upper bound: some of the removed entries may have been read before
 WENT_BACK: Final = "wentBack"  # the stream was deleted, deleted and made anew, or the server lost its end
 
 SENTENCES: Final = {

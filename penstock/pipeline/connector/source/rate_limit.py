@@ -106,7 +106,7 @@ class Counting:
             return Counted(end_position(self._state), self._seen, self._marks, self._every, True)
         if self.left and (self._bytes is None or self._bytes > 0):
             return None
-        # Entries that are missing between here and `place` count as missing after here: they are told of at the end.
+        # Entries that are missing between here and `place` count as missing after here: they are reported at the end.
         added = None if self._place.added is None else self._place.added + self._seen
         return Counted(Position(self._after, added), self._seen, self._marks, self._every, False)
 

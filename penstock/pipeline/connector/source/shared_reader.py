@@ -315,7 +315,7 @@ class SharedReader(StreamReader):
             place = Position(last, place.added if lost.resume_at is None else lost.resume_at.added)
         behind = entries_after(last, state) if behind is None else behind
         if state.last < last:
-            place = Position(last, None, seen=state)  # told of once; what comes up to there is not delivered
+            place = Position(last, None, seen=state)  # reported once; entries up to there are not delivered
         elif behind is not None or stream not in self._deleted:
             self._deleted[stream] = state.max_deleted
         if state.last >= last and behind is not None:

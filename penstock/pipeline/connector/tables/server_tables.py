@@ -125,7 +125,7 @@ def _streams(client: Client, keys: list[bytes], group: bytes | None) -> Iterator
     for key, reply in present(client, keys, "XINFO", "STREAM"):
         state, fields = StreamState.of(reply), mapping(reply)
         first = text(ids.text(state.first)) if state.length else None
-        size = sizes[key] if isinstance(sizes[key], int) else None  # not every server tells
+        size = sizes[key] if isinstance(sizes[key], int) else None  # not every server has MEMORY USAGE
         yield (
             text(key),
             state.length,

@@ -58,7 +58,7 @@ def place_of(packed: bytes, text: bytes, head: i64) -> i64:
         while place < found:
             place += head + packed[place - 1]
         if place == found and packed[place - 1] == len(text):
-            return place - head  # else what was found are bytes of a head or of another text
+            return place - head  # else the bytes are part of a head or of another text
     length: i64 = len(text)
     end: i64 = len(packed)
     at: i64 = 0
