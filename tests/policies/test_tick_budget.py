@@ -4,7 +4,7 @@ import hypothesis
 import pytest
 
 from penstock.clock import ManualClock
-from penstock.commands.policies.leased_read import MOST_ASIDE
+from penstock.commands.policies.leased_read import MOST_SKIPPED
 from penstock.engine.engine import Engine
 from penstock.engine.policies import leases, tick_budget
 from penstock.engine.policies.tick_budget import MOST_LOOKS, MOST_MOVES
@@ -180,7 +180,7 @@ def blocked_readers(scene: Scene, count: int) -> list[Dialogue]:
 
 @pytest.mark.parametrize("line", ["XTRIM s MINID {}-0", "PENSTOCK.POLICY s GROUP g MAXDELIVER 1 DEADLETTER dead"])
 def test_a_reader_gets_what_stands_behind_more_than_a_read_sets_aside(line: str) -> None:
-    most = 2 * MOST_ASIDE + 5
+    most = 2 * MOST_SKIPPED + 5
     scene = Scene(most, "ACKWAIT 1000")
     bob = scene.client.another()
     scene.client(f"XADD s {most + 1}-0 f v", "XREADGROUP GROUP g w STREAMS s >")

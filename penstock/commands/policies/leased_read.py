@@ -128,7 +128,7 @@ def next_redeliveries(
     Changes only the budget.
     """
     group = target.group
-    again = Again(limits.room(group, policy))
+    again = Redeliveries(limits.room(group, policy))
     min_idle_ms = leases.least_idle_ms(ctx, policy) if claim_ms == NONE else claim_ms
     walk = leases.ready_slots(target.stream, group, policy, min_idle_ms, ctx.now_ms)
     skipped = 0
@@ -148,7 +148,7 @@ def next_redeliveries(
             if not again.room:
                 again.lacks_room = True
                 skipped += 1
-                if skipped == MOST_ASIDE:
+                if skipped == MOST_SKIPPED:
                     walk = leases.ended_slots(target.stream, group, policy, min_idle_ms, ctx.now_ms)
                 continue
             again.room -= 1
@@ -189,7 +189,7 @@ def _deliver_again(
         ctx.policies.redelivered += delivered_before
         settling.delivered(ctx, target.key, target.stream, group, ctx.now_ms)
     policy.is_short = policy.is_short or again.lacks_room
-    if len(again.deleted) + len(again.dead) >= MOST_ASIDE:
+    if len(again.deleted) + len(again.dead) >= MOST_SKIPPED:
         ctx.blocking.serve_later(ctx.db_index, target.key)
     if again.dead:
         settling.moved_to_dead_letters(ctx, target.key, target.stream, group)

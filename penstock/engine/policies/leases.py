@@ -232,7 +232,7 @@ def take_back(
             if (
                 policy is None
                 or not dead_letters.is_due(group, policy, (block, slot), ctx.now_ms)
-                or not dead_letters.bury(ctx, key, stream, group, policy, (block, slot), count)
+                or not dead_letters.move(ctx, key, stream, group, policy, (block, slot), count)
             ):
                 group.pel.release((block, slot, slot + 1), KEEP_COUNT)
                 released.append((block, slot, block.counts[slot : slot + 1]))

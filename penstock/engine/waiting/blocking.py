@@ -136,7 +136,7 @@ class Blocking:
         if (db_index, key) in self.by_key:
             self.later[(db_index, key)] = None
 
-    def take_up_later(self) -> None:
+    def make_later_ready(self) -> None:
         """A tick continues with the keys that had too many readers for the tick before."""
         if self.later:
             self.ready.update(self.later)
