@@ -135,6 +135,13 @@ def test_a_position_that_was_set_back_has_entries_delivered_again(jobs: PolicyDi
     jobs.reloaded()
 
 
+def test_what_a_consumer_has_is_no_candidate_once_it_was_passed_over(jobs: PolicyDialogue) -> None:
+    jobs(PRIORITY, READ.format("a"), "XGROUP SETID s g 0")
+    assert read_ids(jobs, ONE.format("b")) == ["3-0"]
+
+    assert read_ids(jobs, READ.format("c")) == ["4-0"]
+
+
 @pytest.mark.parametrize(
     ("options", "line"),
     [

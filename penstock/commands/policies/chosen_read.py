@@ -114,7 +114,11 @@ def _pass_over(
     for segment, start, stop in passed:
         for slot in range(start, stop):
             entry_id = segment.id_at(slot)
-            if entry_id in chosen_ids or group.pel.by_id.find(entry_id) is not None:
+            if entry_id in chosen_ids:
+                continue
+            if group.pel.by_id.find(entry_id) is not None:
+                if entry_id not in choice.waiting:
+                    choice.drop(entry_id)  # by a position set back it was new; it is with its consumer again
                 continue
             entry = segment.entry(slot)
             known = choice.ranks.get(entry_id)  # all were read, so an unknown one has expired
