@@ -130,10 +130,7 @@ class Server:
         log_writer.synced = partial(call_soon, loop, turn.look_after_log)
         for companion in self._companions:
             companion.start(turn)
-        for number in SIGNALS:
-            loop.add_signal_handler(number, self._signalled, number)
-        signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # ignored by what started us, it would hide how children end
-        signal.signal(signal.SIGHUP, signal.SIG_IGN)  # closing the terminal does not end the server, as in Redis
+        self._take_signals(loop)
         pidfile = write_pidfile(settings.text("pidfile"))
         replicas = Replicas(turn, self._disk, server_log.notice)
         turn.replicas = replicas
@@ -216,6 +213,12 @@ class Server:
         launcher = LauncherLink(self._engine, cluster, self._end_after_launcher)
         launcher.read_first_map()
         return launcher
+
+    def _take_signals(self, loop: asyncio.AbstractEventLoop) -> None:
+        for number in SIGNALS:
+            loop.add_signal_handler(number, self._signalled, number)
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # ignored by what started us, it would hide how children end
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)  # closing the terminal does not end the server, as in Redis
 
     def stop(self) -> None:
         """End as after SIGTERM."""
