@@ -307,7 +307,9 @@ def installed(folder: Path) -> Path:
     """A folder as an installer leaves it: the package, and what pytest reads of its distribution."""
     about = folder / "penstock_server-0.1.0.dist-info"
     about.mkdir()
-    (folder / "penstock").symlink_to(Path(package.__file__).parent)
+    source = Path(package.__file__).parent
+    for part in (source, *source.parent.glob("penstock__mypyc.*")):  # what is compiled is beside the package
+        (folder / part.name).symlink_to(part)
     (about / "METADATA").write_text("Metadata-Version: 2.4\nName: penstock-server\nVersion: 0.1.0\n")
     plugin = next(point for point in entry_points(group="pytest11") if point.value.startswith("penstock."))
     (about / "entry_points.txt").write_text(f"[pytest11]\n{plugin.name} = {plugin.value}\n")
