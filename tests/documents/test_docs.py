@@ -121,6 +121,47 @@ def test_the_options_that_kafkas_are_compared_with_are_there() -> None:
     assert sorted(name for name in named if f"`{name}`" not in PIPELINE) == []
 
 
+# -- README's figures -------------------------------------------------------------------------------------------------
+
+README = (ROOT / "README.md").read_text()
+COLUMNS = ("core", "redis", "valkey")
+LOADS, SINGLES, WAKEUPS, MEMORY = (
+    json.loads((ROOT / f"bench/results/{part}.json").read_text())["figures"]
+    for part in ("loads", "singles", "wakeups", "memory")
+)
+FIGURES_OF_README = {  # a row's first words -> the figures of its columns, and their unit
+    "read 100 new entries": ([LOADS["xreadgroup-100"][name]["cpu_us"] for name in COLUMNS], "us"),
+    "claim 100 pending": ([LOADS["xclaim-100"][name]["cpu_us"] for name in COLUMNS], "us"),
+    "acknowledge an entry": ([LOADS["xack-1"][name]["cpu_us"] for name in COLUMNS], "us"),
+    "add an entry": ([LOADS["xadd-1-field"][name]["cpu_us"] for name in COLUMNS], "us"),
+    "wake one of 10,000": ([WAKEUPS[name]["10000"]["p50_ms"] for name in COLUMNS], "ms"),
+    "memory of a pending": ([MEMORY[name]["pending, best"] for name in COLUMNS], "bytes"),
+    "memory of an entry": ([MEMORY[name]["entry, best"] for name in COLUMNS], "bytes"),
+    "memory of a small string": ([MEMORY[name]["string of 10 bytes"] for name in COLUMNS], "bytes"),
+    "*slower:* add an entry": ([SINGLES["XADD, log everysec"][name]["cpu_us"] for name in COLUMNS], "us"),
+    "*slower:* a small script": ([LOADS["evalsha-16"][name]["cpu_us"] for name in COLUMNS], "us"),
+    "*larger:* memory of a set": ([MEMORY[name]["set of 10 members"] for name in COLUMNS], "bytes"),
+}
+
+
+def two_digits(figure: float) -> str:
+    return f"{figure:.0f}" if figure >= 100 else f"{figure:.2g}"
+
+
+def test_the_figures_of_the_readme_are_those_of_the_last_run() -> None:
+    rows = re.findall(r"^\| ([^|]+) \| ([^|]+) \| ([^|]+) \| ([^|]+) \|$", README, re.MULTILINE)
+    found = {label: cells for label, *cells in rows if re.fullmatch(r"[\d.]+ (us|ms|bytes)", cells[0])}
+    wanted = [[f"{two_digits(one)} {unit}" for one in figures] for figures, unit in FIGURES_OF_README.values()]
+
+    assert [label.startswith(begin) for label, begin in zip(found, FIGURES_OF_README, strict=True)] == [True] * len(
+        found
+    )
+    assert list(found.values()) == wanted
+    plain, compiled = (two_digits(LOADS["cycle"][name]["ratio"]) for name in ("plain", "core"))
+    assert f"uses {plain} times the CPU of the faster C server" in README
+    assert f"(compiled, {compiled} times)" in README
+
+
 # -- links ------------------------------------------------------------------------------------------------------------
 
 LINKED = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md")]
