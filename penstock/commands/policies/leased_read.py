@@ -91,10 +91,11 @@ def read_again_together(
     group, policy = target.group, target.group.policy
     assert policy is not None, "the caller looked"
     found = 0
-    for block, slot in leases.ready_slots(target.stream, group, policy, leases.least_idle_ms(ctx, policy), ctx.now_ms):
-        is_first = not group.has_reached(block.segment.ms[slot], block.segment.seq[slot])  # or is so again
-        is_live = block.segment.is_live(slot) and not is_first
-        if found >= most or not is_live or dead_letters.is_due(group, policy, (block, slot), ctx.now_ms):
+    for ready in leases.ready_slots(target.stream, group, policy, leases.least_idle_ms(ctx, policy), ctx.now_ms):
+        block, slot = ready
+        if found >= most or not block.segment.is_live(slot) or group.is_new_again(ready):
+            break
+        if dead_letters.is_due(group, policy, ready, ctx.now_ms):
             break
         found += 1
     whole = found // options.count * options.count
@@ -139,8 +140,8 @@ def next_redeliveries(
         if not block.segment.is_live(slot):
             again.deleted.append((block, slot))
             continue
-        if again.room and not group.has_reached(block.segment.ms[slot], block.segment.seq[slot]):
-            continue  # XGROUP SETID went back: it is new, and may be handed out as such
+        if again.room and group.is_new_again(found):
+            continue  # it may be handed out as new
         if dead_letters.is_due(group, policy, (block, slot), ctx.now_ms):
             again.dead.append((block, slot))
             continue

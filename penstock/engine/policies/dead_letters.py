@@ -41,11 +41,9 @@ def is_expired(policy: GroupPolicy, segment: Segment, slot: int, now_ms: int) ->
 def is_due(group: Group, policy: GroupPolicy, found: PendingSlot, now_ms: int) -> bool:
     """Whether a pending entry is there, and must not be delivered again: not where a position set back made it new."""
     block, slot = found
-    if not group.has_reached(block.segment.ms[slot], block.segment.seq[slot]):
+    if not block.segment.is_live(slot) or group.is_new_again(found):
         return False
-    return block.segment.is_live(slot) and (
-        is_exhausted(policy, block.counts[slot]) or is_expired(policy, block.segment, slot, now_ms)
-    )
+    return is_exhausted(policy, block.counts[slot]) or is_expired(policy, block.segment, slot, now_ms)
 
 
 def move(

@@ -39,7 +39,7 @@ def run(ctx: Context, key: bytes, stream: Stream, group: Group, policy: GroupPol
         entry_id = expiring.first()
         found = group.pel.by_id.find(entry_id)
         assert found is not None, "an entry that was released is pending"
-        if not found[0].segment.is_live(found[1]) or entry_id > group.last_id:
+        if not found[0].segment.is_live(found[1]) or group.is_new_again(found):
             expiring.drop(entry_id)  # what a position set back made new moves as new
         elif dead_letters.move(ctx, key, stream, group, policy, found, found[0].counts[found[1]]):
             moved += 1

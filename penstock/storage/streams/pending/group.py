@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Final
 from penstock.storage.policies.group_policy import GroupPolicy
 from penstock.storage.streams.ids import StreamId, halves
 from penstock.storage.streams.pending.consumer import Consumer, memory_of_consumers
+from penstock.storage.streams.pending.pending_block import PendingSlot
 from penstock.storage.streams.pending.pending_list import PendingList
 
 if TYPE_CHECKING:
@@ -55,6 +56,11 @@ class Group:
     def has_reached(self, ms: int, seq: int) -> bool:
         """Whether the last-delivered id is this one or a higher one."""
         return self.last_ms > ms or (self.last_ms == ms and self.last_seq >= seq)
+
+    def is_new_again(self, found: PendingSlot) -> bool:
+        """Whether a pending entry is after the last-delivered id, which XGROUP SETID has set back. O(1)."""
+        segment, slot = found[0].segment, found[1]
+        return not self.has_reached(segment.ms[slot], segment.seq[slot])
 
     def consumers_by_name(self) -> list[Consumer]:
         """In ascending byte order, as Redis lists them. O(c log c)."""
