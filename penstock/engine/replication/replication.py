@@ -114,6 +114,10 @@ class Replication:
         """A time that never jumps: for how long links are up or silent, and until when a failover waits."""
         return self._clock.monotonic_us() // 1000
 
+    def timeout_ms(self) -> int:
+        """For how long a link may be silent, or take nothing (repl-timeout)."""
+        return self._settings.number("repl-timeout") * 1000
+
     # -- the stream -------------------------------------------------------------------------------------------------
 
     @property

@@ -19,7 +19,6 @@ from penstock.storage.aof.disk import Disk
 
 PIECE_BYTES: Final = 64 * 1024
 MOST_UNSENT: Final = 1024 * 1024  # bytes that a replica has not taken yet; above, it is waited for
-SECOND_MS: Final = 1000
 LOOK_EVERY_S: Final = 0.02  # at a child, and at replicas that are waited for
 
 
@@ -189,7 +188,7 @@ class FullSync:
         while not link.closed and link.unsent() > MOST_UNSENT:
             if link.unsent() < unsent:
                 unsent, since_ms = link.unsent(), engine.replication.now_ms()
-            elif engine.replication.now_ms() - since_ms > engine.settings.number("repl-timeout") * SECOND_MS:
+            elif engine.replication.now_ms() - since_ms > engine.replication.timeout_ms():
                 self._report("A replica takes nothing of its snapshot: its link is closed.")
                 link.abort()
             await asyncio.sleep(LOOK_EVERY_S)

@@ -111,7 +111,7 @@ class MasterLink:
         if master is None or writer is None:
             return
         now_ms = replication.now_ms()
-        if master.heard_ms >= 0 and now_ms - master.heard_ms > self._settings.number("repl-timeout") * SECOND_MS:
+        if master.heard_ms >= 0 and now_ms - master.heard_ms > self._replication.timeout_ms():
             self._report(f"Master {master.host}:{master.port} is silent: the link is closed.")
             writer.transport.abort()
         elif self._session is not None and self._session.closing:

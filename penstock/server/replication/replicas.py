@@ -232,7 +232,7 @@ class Replicas:
 
     def _look_after_all(self, now_ms: int) -> None:
         replication, settings = self._replication, self._settings
-        timeout_ms = settings.number("repl-timeout") * SECOND_MS
+        timeout_ms = replication.timeout_ms()
         for session in list(replication.replicas):
             found, link = session.replica, self._turn.connections.get(session.id)
             if found is None or link is None:
