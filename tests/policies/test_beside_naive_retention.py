@@ -2,7 +2,6 @@
 `python -m tests.policies.test_beside_naive_retention 0 20000` (seeds).
 """
 
-import sys
 from dataclasses import dataclass, field
 from random import Random
 
@@ -15,7 +14,7 @@ from tests.support.clock import NOW_MS
 from tests.support.engines import loaded_engine
 from tests.support.log import UnitLog
 from tests.support.same_result import assert_equal, told_on_failure
-from tests.support.seeds import seeds
+from tests.support.seeds import run_seeds, seeds
 
 SIDES = ("model", "engine")
 STEP_MS = 100  # all that is due is due at a multiple of it
@@ -273,10 +272,4 @@ def test_a_stream_keeps_what_the_model_keeps(seed: int) -> None:
 
 
 if __name__ == "__main__":
-    for number in range(int(sys.argv[1]), int(sys.argv[2])):
-        try:
-            told(number)
-        except AssertionError:
-            sys.stderr.write(f"seed {number}\n")
-            raise
-    sys.stdout.write(f"seeds {sys.argv[1]} to {sys.argv[2]}\n")
+    run_seeds(told)

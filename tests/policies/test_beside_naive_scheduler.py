@@ -4,6 +4,7 @@
 
 import sys
 from dataclasses import replace
+from functools import partial
 from random import Random
 from typing import Any
 
@@ -18,7 +19,7 @@ from tests.support.dialogue import NO_REPLY
 from tests.support.engines import loaded_engine
 from tests.support.log import UnitLog
 from tests.support.same_result import assert_equal, told_on_failure
-from tests.support.seeds import seeds
+from tests.support.seeds import run_seeds, seeds
 
 Step = tuple[int, int, int]
 
@@ -204,10 +205,4 @@ def test_a_group_hands_out_what_the_model_says_where_they_once_differed(name: st
 
 if __name__ == "__main__":
     for name in sys.argv[3:] or PLANS:
-        for number in range(int(sys.argv[1]), int(sys.argv[2])):
-            try:
-                told(PLANS[name], number)
-            except AssertionError:
-                sys.stderr.write(f"{name}: seed {number}\n")
-                raise
-        sys.stdout.write(f"{name}: seeds {sys.argv[1]} to {sys.argv[2]}\n")
+        run_seeds(partial(told, PLANS[name]), name)

@@ -2,7 +2,6 @@
 of what is handed out, only that it is. By hand `python -m tests.policies.test_nothing_is_stuck 0 9999` (seeds).
 """
 
-import sys
 from collections.abc import Callable
 from random import Random
 from typing import Any
@@ -19,7 +18,7 @@ from tests.support.dialogue import NO_REPLY
 from tests.support.engines import loaded_engine
 from tests.support.log import UnitLog
 from tests.support.same_result import told_on_failure
-from tests.support.seeds import seeds
+from tests.support.seeds import run_seeds, seeds
 
 ORDERS = (
     "", "KEY k", "KEY k LOOKAHEAD 2", "KEY k PARALLEL 2", "KEY k FAIR YES PARALLEL 2 LOOKAHEAD 3",
@@ -152,7 +151,7 @@ class Worked:
             self.client("DEL dead")
 
     def _follow(self) -> None:
-        """A replica, whose master deletes and adds; then it is promoted."""
+        """A replica of a master that deletes and adds; then it is promoted."""
         if any(reader.session.blocked for reader in self.readers.values()):
             return
         link = self.client.another()
@@ -253,10 +252,4 @@ def test_no_reader_waits_in_vain_and_all_is_worked_off_in_the_end(seed: int) -> 
 
 
 if __name__ == "__main__":
-    for number in range(int(sys.argv[1]), int(sys.argv[2])):
-        try:
-            told(number)
-        except BaseException:
-            sys.stderr.write(f"seed {number}\n")
-            raise
-    sys.stdout.write(f"seeds {sys.argv[1]} to {sys.argv[2]}\n")
+    run_seeds(told)
