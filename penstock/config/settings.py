@@ -236,7 +236,7 @@ class Settings:
         return self._values[row.name] != before[row.name]
 
     def _undo(self, asked: Sequence[str]) -> None:
-        """Directives whose watchers did not refuse have their former values again."""
+        """Directives that no watcher has refused have their former values again."""
         for name in asked:
             for callback in [*self._refusers[name], *self._watchers.get(name, ())]:
                 with suppress(BadValue):  # a file that was read before may be gone

@@ -28,7 +28,7 @@ def new_consumer(ctx: Context, key: bytes, group: Group, name: bytes) -> Consume
 def make_again(server: ServerState, reader: BlockedRequest, now_us: int) -> None:
     """The consumer of a reader that is blocked at a group exists again from the next event on, if it was deleted.
 
-    Not for a reader whose user may not read there any more, or whose connection is about to be closed.
+    Not for a reader if its user may not read there any more, or its connection is about to be closed.
     """
     session, key = reader.session, reader.keys[0]
     if session in server.clients.to_close:

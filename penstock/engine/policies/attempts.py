@@ -1,7 +1,7 @@
 """The policy of a group for requests that deliver or release pending entries: XCLAIM, XAUTOCLAIM, XNACK, histories.
 
 Their handlers ask here whether an entry may be delivered, and report here that an attempt has ended. A group without a
-policy, or whose policy is not applied now, has no Attempts.
+policy, or with one that is not applied now, has no Attempts.
 """
 
 from penstock.engine.context import Context

@@ -98,7 +98,7 @@ def _wake_up(server: ServerState, now_ms: int) -> None:
 
 
 def _with_policies(server: ServerState) -> Iterator[tuple[Database, bytes, Stream, StreamPolicies]]:
-    """The streams that have policies, or whose groups have, with their keys."""
+    """The streams with policies of their own or of their groups, with their keys."""
     for db in server.keyspace.databases:
         for key in list(db.policies_due.times):
             stream = db.values[key]

@@ -28,7 +28,7 @@ from penstock.storage.streams.trim import ACKNOWLEDGED, DELETE_REFERENCES, KEEP_
 
 SLICE: Final = 10_000  # entries that a command removes
 SHORT_SLICE: Final = 1000  # that a tick removes one by one, or a sweep looks at
-COUNTED: Final = 5000  # entries whose bytes are counted at a time
+COUNTED: Final = 5000  # entries to count the bytes of at a time
 
 
 def run(ctx: Context, key: bytes, stream: Stream, policies: StreamPolicies, most: int) -> list[StreamId]:

@@ -32,7 +32,7 @@ class Wanted:
     """The condition that one request waits for.
 
     unit: of the log, which is to be synced; NO_LOG without a log. offset: of the replication stream. local: whether
-    the unit must be synced before the reply. counts_syncs: WAITAOF, whose reply has two numbers.
+    the unit must be synced before the reply. counts_syncs: WAITAOF, with two numbers in its reply.
     """
 
     __slots__ = ("counts_syncs", "local", "offset", "replicas", "unit")

@@ -131,7 +131,7 @@ class Runner:
         self._is_stopping = False
 
     def _stoppable(self, batch: Batch) -> Batch:
-        """A batch whose error, while its query is being stopped, has a text that Spark recognizes as a stop."""
+        """A batch: while its query is being stopped, its error has a text that Spark recognizes as a stop."""
 
         def run(rows: DataFrame, number: int) -> None:
             try:

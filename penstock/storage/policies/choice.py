@@ -140,7 +140,7 @@ class Choice:
         return queue[0][1]
 
     def note_changes(self, order: KeyOrder | None) -> None:
-        """Note the values whose pending entries changed: their places must be computed anew. O(values)."""
+        """Note the values with changed pending entries: their places must be computed anew. O(values)."""
         if order is not None:
             self.touched.update(order.touched)
             order.touched.clear()

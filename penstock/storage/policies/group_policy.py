@@ -121,7 +121,7 @@ class GroupSettings:
 
     @property
     def shows_more(self) -> bool:
-        """Whether an option is set whose fields XINFO shows only then."""
+        """Whether an option is set that has fields of its own in XINFO."""
         if self.has_limits or self.gives_back or self.expires or self.chooses:
             return True
         return max(self.parallel, self.look_ahead) != NONE

@@ -63,7 +63,7 @@ class StreamSettings:
 
     @property
     def shows_more(self) -> bool:
-        """Whether an option is set whose fields XINFO shows only then. Bytes are counted only then, too."""
+        """Whether an option is set that has fields of its own in XINFO. Bytes are counted only then, too."""
         return self.every_field is not None or max(self.max_bytes, self.idle_group_ms) != NONE
 
     @property

@@ -1,4 +1,4 @@
-"""Short strings whose encoding in Redis is not the one that SET would give to the same text.
+"""Short strings with another encoding in Redis than SET would give to the same text.
 
 Redis chooses the encoding of a string (int, embstr, raw) when it is made, and again when it is changed. Here a string
 is always `bytes`; if the encoding does not follow from the text, the value is of a subclass that says it, so that other

@@ -428,7 +428,7 @@ class History:
         """Whether nothing that the server has told, or could tell, differs from a history without a loss.
 
         Each look of the newest driver follows from the one before, and as many entries were added since the query's
-        start as it read, each with an id of its own. Then a server to which those were added, and whose last id was set
+        start as it read, each with an id of its own. Then a server to which those were added, and with its last id set
         (XSETID) where it was seen to be above them, would have given the same replies, and would be what this one is:
         no request tells them apart.
         """

@@ -267,7 +267,7 @@ class CursorReader(StreamReader):
     def _counted_end(
         self, stream: StreamOf, place: Position, counted: Counted, now: StreamState | None, parts: int
     ) -> Position:
-        """The end of a batch whose entries were counted; what is missing is reported, and it begins behind that.
+        """The end of a batch with counted entries; what is missing is reported, and it begins behind that.
 
         `now`: the stream after they were counted, None if it is gone.
         """
