@@ -77,8 +77,11 @@ class Persistence:
         return 0 if self.log is None else self.log.appended
 
     def synced_units(self) -> int:
-        """How many units are synced."""
-        return 0 if self.log is None else self.log.synced
+        """How many units are as safe as appendfsync makes them: synced; with `no`, written (Redis 8.6.3)."""
+        log = self.log
+        if log is None:
+            return 0
+        return log.written if self._settings.text("appendfsync") == "no" else log.synced
 
     def may_end(self, is_forced: bool) -> bool:
         """Whether the server may end now: not while the data are in no file (Redis 8.6.3), unless that is forced."""

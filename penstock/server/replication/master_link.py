@@ -128,15 +128,17 @@ class MasterLink:
         if self._writer is None:
             return
         words = [b"REPLCONF", b"ACK", b"%d" % self._replication.offset]
-        log = self._engine.persistence.log
+        persistence = self._engine.persistence
+        log = persistence.log
         if log is not None and not log.writes_held:
+            safe = persistence.synced_units()
             if log is not self._log:
                 self._log, self._wrote_at = log, (log.appended, self._replication.offset)
             units, offset = self._wrote_at
-            if log.synced >= units:
+            if safe >= units:
                 self._synced = offset
                 self._wrote_at = (log.appended, self._replication.offset)
-            if log.synced == log.appended:
+            if safe == log.appended:
                 self._synced = self._replication.offset
             words += [b"FACK", b"%d" % self._synced]
         self._writer.write(reply.bulks(words))

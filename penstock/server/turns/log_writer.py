@@ -86,7 +86,7 @@ class AofWriter:
         self.state.begin_anew = self.begin_anew
         self.state.load_log = self._load_again
         self.state.saves.load = self._load_snapshot
-        self._annotates = self._syncs_always = False
+        self._annotates = self._syncs_always = self._syncs_never = False
         for name in ("aof-timestamp-enabled", "appendfsync"):
             settings.watch(name, self._read_settings)
         self._read_settings()
@@ -157,6 +157,8 @@ class AofWriter:
         """Read the settings that every write needs."""
         self._annotates = self.settings.yes("aof-timestamp-enabled")
         self._syncs_always = self.settings.text("appendfsync") == "always"
+        self._syncs_never = self.settings.text("appendfsync") == "no"
+        self.engine.waiting.settle_syncs()  # CONFIG SET: with `no`, what is written is enough
 
     # -- a turn -----------------------------------------------------------------------------------------------------
 
@@ -237,6 +239,8 @@ class AofWriter:
             return False
         if self._syncs_always and log.synced < log.written and not self.sync_now(log):
             return False
+        if self._syncs_never:
+            self.engine.waiting.settle_syncs()
         if log.needs_room:
             self.reserve(log, log.size - before)
         return True

@@ -116,6 +116,23 @@ def test_a_request_that_waits_for_a_sync_is_answered_when_there_is_no_log_any_mo
     ]
 
 
+def test_waitaof_with_appendfsync_no_counts_what_is_written_as_redis_does() -> None:
+    server = Server(appendfsync="no")
+    server.turn("SET a 1", "WAITAOF 1 0 0")
+
+    assert server.client.arrived() == [[1, 0]]
+    assert server.turn("WAITAOF 1 0 0") == [1, 0]
+    assert server.turn("WAITAOF 0 0 0") == [1, 0]
+
+
+def test_a_waitaof_that_waits_for_a_sync_ends_when_syncs_are_given_up(everysec: Server) -> None:
+    everysec.turn("SET a 1")
+    everysec.turn("WAITAOF 1 0 0")
+    Dialogue(everysec.engine)("CONFIG SET appendfsync no")
+
+    assert everysec.client.arrived() == [[1, 0]]
+
+
 @pytest.mark.parametrize("seed", range(40))
 def test_what_is_left_after_a_loss_of_power_is_a_prefix(seed: int) -> None:
     server = Server(appendfsync="always" if seed % 2 else "everysec")
