@@ -4,7 +4,7 @@ import argparse
 import asyncio
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -12,6 +12,7 @@ from penstock.config import config_file
 from penstock.config.settings import Settings
 from penstock.errors import UsageError
 from penstock.launching.launcher import FAILED, HIGHEST_PORT, Launcher, Plan
+from penstock.server.line_writer import LineWriter
 
 DEFAULT_PORT: Final = 7000
 DEFAULT_FOLDER: Final = "penstock-cluster"
@@ -85,22 +86,26 @@ def with_login(directives: list[str], settings: Settings) -> list[str]:
 
 
 async def _run(plan: Plan, settings: Settings) -> int:
-    launcher = Launcher(plan, settings, _say)
+    output = LineWriter(_missing)
+
+    def say(sentence: str) -> None:
+        output.say(sys.stdout, sentence + "\n")
+
+    launcher = Launcher(plan, settings, say)
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, launcher.stop)
-    say_ready = asyncio.create_task(_say_ready(launcher))
+    say_ready = asyncio.create_task(_say_ready(launcher, say))
     code = await launcher.run()
     say_ready.cancel()
-    _say("The cluster has ended")
+    say("The cluster has ended")
     return code
 
 
-async def _say_ready(launcher: Launcher) -> None:
+async def _say_ready(launcher: Launcher, say: Callable[[str], None]) -> None:
     await launcher.until(launcher.is_ready)
-    _say(f"The cluster is ready: redis-cli -c -p {launcher.nodes[0].member.port}")
+    say(f"The cluster is ready: redis-cli -c -p {launcher.nodes[0].member.port}")
 
 
-def _say(sentence: str) -> None:
-    sys.stdout.write(sentence + "\n")
-    sys.stdout.flush()
+def _missing(lines: int) -> str:
+    return f"({lines} lines are missing here: they were not read)\n"

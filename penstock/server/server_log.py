@@ -9,7 +9,7 @@ import sys
 import threading
 import traceback
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
 from types import TracebackType
@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Final
 from penstock.clock import Clock
 from penstock.config.settings import Settings
 from penstock.errors import UsageError
+from penstock.server.line_writer import LineWriter
 
 if TYPE_CHECKING:
     from sys import UnraisableHookArgs
@@ -32,14 +33,18 @@ MARKS: Final = (".", "-", "*", "#")  # by level
 class ServerLog:
     """Writes messages; those below `loglevel` are dropped.
 
+    Without a logfile they go to standard output. The server never waits for a reader (line_writer.py).
+
     is_verbose: whether `verbose` writes: to be asked first where a message's words take long to make.
     """
 
-    __slots__ = ("_clock", "_level", "_settings", "is_verbose")
+    __slots__ = ("_clock", "_errors", "_level", "_output", "_settings", "is_verbose")
 
     def __init__(self, settings: Settings, clock: Clock) -> None:
         self._settings = settings
         self._clock = clock
+        self._output = LineWriter(self._missing)
+        self._errors = LineWriter(self._missing)
         self._read_level()
         settings.watch("loglevel", self._read_level)
 
@@ -70,9 +75,8 @@ class ServerLog:
         lines = "".join([self._line(WARNING, line) for line in text.splitlines()])
         path = self._settings.text("logfile")
         if path:
-            _append(path, lines)
-        with suppress(OSError):
-            sys.stderr.write(lines)
+            self._output.append(path, lines)
+        self._errors.say(sys.stderr, lines)
 
     def _write(self, level: int, sentence: str) -> None:
         if level < self._level:
@@ -80,22 +84,17 @@ class ServerLog:
         line = self._line(level, sentence)
         path = self._settings.text("logfile")
         if path:
-            _append(path, line)
-            return
-        with suppress(OSError):  # standard output has no reader any more; the server goes on
-            sys.stdout.write(line)
-            sys.stdout.flush()
+            self._output.append(path, line)
+        else:
+            self._output.say(sys.stdout, line)
+
+    def _missing(self, lines: int) -> str:
+        return self._line(WARNING, f"{lines} lines are missing here: there was no room, or they were not read")
 
     def _line(self, level: int, sentence: str) -> str:
         now = datetime.fromtimestamp(self._clock.now_us() / 1_000_000)
         stamp = f"{now:%d %b %Y %H:%M:%S}.{now.microsecond // 1000:03}"
         return f"{os.getpid()}:M {stamp} {MARKS[level]} {sentence}\n"
-
-
-def _append(path: str, line: str) -> None:
-    """Opened for each line, so that the file can be rotated without a signal. The server goes on without it."""
-    with suppress(OSError), Path(path).open("a", encoding="utf-8", errors="backslashreplace") as file:
-        file.write(line)
 
 
 def write_file(path: str, directive: str, text: str, mode: str) -> None:
