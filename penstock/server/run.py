@@ -363,8 +363,7 @@ def keep_node(node: Node, settings: Settings) -> None:
         text = node_file.read(path)
         if text is not None:
             node.read(text)
-        node.save = lambda: node_file.replace(path, node.written())
-        node.save()
+        node.keep_by(lambda: node_file.replace(path, node.written()))
     except OSError as problem:
         raise UsageError(f"cannot keep {path}: {problem.strerror}") from None
     except (ValueError, IndexError) as problem:

@@ -1,5 +1,6 @@
 """`cluster-enabled yes`: beyond what the transcripts show, what the node is given and what it keeps."""
 
+import errno
 import random
 
 import pytest
@@ -122,3 +123,37 @@ def test_other_files_are_refused(text: str) -> None:
 def test_a_node_of_a_cluster_follows_no_master(node_client: Dialogue) -> None:
     assert str(node_client("REPLICAOF NO ONE")) == "ERR REPLICAOF not allowed in cluster mode."
     assert str(node_client("SLAVEOF 127.0.0.1 1")) == "ERR REPLICAOF not allowed in cluster mode."
+
+
+CHANGES = [
+    "ADDSLOTS 4", "ADDSLOTSRANGE 4 9", "DELSLOTS 8000", "DELSLOTSRANGE 8000 9000", "FLUSHSLOTS", "SETSLOT 3 NODE {id}",
+    "BUMPEPOCH", "SET-CONFIG-EPOCH 7", "RESET", "RESET HARD", "SAVECONFIG",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_change_that_cannot_be_kept_is_refused_and_not_made(node_client: Dialogue, change: str) -> None:
+    files: list[str] = []
+    disk_fails: list[bool] = []
+    cluster, listener = node_client.engine.server.cluster, node_client.another()
+    assert cluster is not None
+    node = cluster.node
+
+    def save() -> None:
+        if disk_fails:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        files.append(node.written())
+
+    node.keep_by(save)
+    node_client("CLUSTER DELSLOTS 3", "CLUSTER ADDSLOTS 8000")
+    listener("HELLO 3", "SSUBSCRIBE c43753")  # of slot 8000
+    disk_fails.append(True)
+    refusal = node_client(f"CLUSTER {change.format(id=node.id)}")
+
+    assert str(refusal) == "ERR error saving the cluster node config: No space left on device"
+    assert node.written() == files[-1]
+    assert listener.arrived() == []
+    assert str(node_client("CLUSTER ADDSLOTS 8000")) == "ERR Slot 8000 is already busy"
+    disk_fails.clear()
+    assert str(node_client(f"CLUSTER {change.format(id=node.id)}")) in ("b'OK'", "b'BUMPED 1'")
+    assert node.written() == files[-1]

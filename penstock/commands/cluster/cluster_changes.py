@@ -138,8 +138,8 @@ def _delete(ctx: Context, node: Node, slots: Iterable[int]) -> bytes:
 
 def _give_up(ctx: Context, node: Node) -> None:
     """The node has fewer slots than before: it is kept so, and subscribers of their channels are unsubscribed."""
-    following_map.close_channels(ctx.server, node)
     node.keep()
+    following_map.close_channels(ctx.server, node)
 
 
 def _numbers(slots: Iterable[int]) -> list[bytes]:

@@ -10,9 +10,11 @@ from penstock.engine.cluster.cluster_map import ClusterMap, Member
 from penstock.engine.cluster.hash_slots import SLOTS, ranges, slot_of
 from penstock.engine.telemetry.identity import new_id
 from penstock.engine.waiting.blocked_request import BlockedRequest
+from penstock.errors import ReplyError
 
 BUS_PORT_OFFSET: Final = 10_000
 NOT_OWNED: Final = 0
+NOT_SAVED: Final = b"ERR error saving the cluster node config: "  # Redis 8.6.3, of CLUSTER SAVECONFIG
 GIVEN: Final = 1  # at the first start: CLUSTER ADDSLOTS may still name it
 TO_ALL: Final = b"MESSAGE"
 TO_SHARD: Final = b"SHARD-MESSAGE"
@@ -33,14 +35,14 @@ class Node:
     """The node's state: of a cluster of one, which the server keeps in nodes.conf, or of the launcher's map.
 
     A cluster of one node owns every slot at first, as a managed cluster does; a new Redis owns none.
-    save: writes the state; set by the server. map_owner, map: of a node that `penstock cluster` started, else None.
+    map_owner, map: of a node that `penstock cluster` started, else None.
     owned: the node's slots; with a map, its own or its master's slots, and those that it imports. waiting: the requests
     that wait for a reply of the launcher, by number.
     """
 
     __slots__ = (
-        "_chance", "_is_whole", "_settings", "current_epoch", "epoch", "id", "map", "map_owner", "owned", "save",
-        "shard_id", "waiting",
+        "_chance", "_is_whole", "_kept", "_save", "_settings", "current_epoch", "epoch", "id", "map", "map_owner",
+        "owned", "shard_id", "waiting",
     )  # fmt: skip
 
     def __init__(self, settings: Settings, chance: random.Random) -> None:
@@ -51,7 +53,8 @@ class Node:
         self.epoch = 0
         self.current_epoch = 0
         self.owned = bytearray([GIVEN]) * SLOTS
-        self.save: Callable[[], None] | None = None
+        self._save: Callable[[], None] | None = None
+        self._kept = self._state()
         self.map_owner: MapOwner | None = None
         self.map: ClusterMap | None = None
         self.waiting: dict[int, BlockedRequest] = {}
@@ -93,10 +96,26 @@ class Node:
             self.shard_id = new_id(self._chance)
             self.epoch = self.current_epoch = 0
 
+    def keep_by(self, save: Callable[[], None]) -> None:
+        """Write the state by this function, now and after each change. OSError if it cannot be written now."""
+        save()
+        self._save, self._kept = save, self._state()
+
     def keep(self) -> None:
-        """Write the state, which has changed, to where it is kept."""
-        if self.save is not None:
-            self.save()
+        """Write the state, which has changed. ReplyError if that fails: the state is what it was before."""
+        if self._save is None:
+            return
+        try:
+            self._save()
+        except OSError as problem:
+            self.id, self.shard_id, self.epoch, self.current_epoch, owned = self._kept
+            self.owned = bytearray(owned)
+            raise ReplyError(NOT_SAVED + (problem.strerror or "").encode()) from None
+        self._kept = self._state()
+
+    def _state(self) -> tuple[str, str, int, int, bytes]:
+        """What changes, and is kept."""
+        return self.id, self.shard_id, self.epoch, self.current_epoch, bytes(self.owned)
 
     def adopt(self, found: ClusterMap) -> None:
         """Be the node that the launcher's map says."""
