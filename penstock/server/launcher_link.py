@@ -156,8 +156,6 @@ class LauncherLink(asyncio.Protocol):
         """Tell the launcher when this replica has what its master has, so that it may take its place, and when not."""
         server = self._engine.server
         is_loading = server.conditions.loading
-        if not (is_loading or server.conditions.busy):  # a map that came while a copy was loaded has changed no role
-            self._turn.outside(partial(following_map.take_role, server))
         master, copied = server.replication.master, self._copied
         if is_loading or master is None or master is not self._followed or master.link == links.SYNCING:
             copied = ""

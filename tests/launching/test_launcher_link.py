@@ -11,14 +11,18 @@ from penstock.clock import ManualClock
 from penstock.engine.cluster.slot_rules import SlotRules
 from penstock.engine.replication import master as links
 from penstock.engine.replication.master import Master
+from penstock.errors import UsageError
 from penstock.launching.launcher import new_map
 from penstock.protocol.reply import bulks
 from penstock.server.launcher_link import LauncherLink
+from penstock.server.replication.master_link import LinkLost, MasterLink, Wire
 from penstock.server.server_log import ServerLog
 from penstock.server.turns.turn import Turn
 from tests.support.clock import NOW_MS
 from tests.support.engines import make_engine, settings_with
+from tests.support.fake_master import ID, PATIENCE_S, snapshot
 from tests.support.fake_server import FakeLogWriter, FakeLoop, FakeTransport
+from tests.support.memory_disk import MemoryDisk
 
 
 class Replica(LauncherLink):
@@ -97,13 +101,31 @@ def test_a_replica_that_was_a_master_meanwhile_has_no_copy_yet(replica: Replica)
     assert replica.told() == [b""]
 
 
-def test_a_map_that_comes_while_a_copy_is_loaded_changes_the_role_afterwards(replica: Replica) -> None:
-    replica.engine.conditions.loading = True
-    replica.map.promote(replica.member)
-    replica.data_received(replica.map_message())
-    replica.told()
-    assert replica.engine.replication.master is not None
+class Handshaken(MasterLink):
+    """A link whose master offers a copy."""
 
-    replica.engine.conditions.loading = False
-    replica.told()
-    assert replica.engine.replication.master is None
+    async def _shake_hands(self, link: Wire) -> bytes:
+        return b"+FULLRESYNC %b 100" % ID.encode()
+
+
+@pytest.mark.parametrize("is_whole", [True, False])
+def test_a_map_that_comes_while_a_copy_is_loaded_changes_the_role_afterwards(replica: Replica, is_whole: bool) -> None:
+    copy = snapshot("SET k v")
+    came = copy if is_whole else copy[:-1] + bytes([copy[-1] ^ 1])
+    roles: list[bool] = []  # whether there is a master: when the map has come, and afterwards
+
+    def map_comes() -> None:
+        if replica.engine.conditions.loading and not roles:
+            replica.map.promote(replica.member)
+            replica.data_received(replica.map_message())
+        roles.append(replica.engine.replication.master is not None)
+
+    async def follow() -> None:
+        reader = asyncio.StreamReader()
+        reader.feed_data(b"$%d\r\n%b" % (len(came), came))
+        link = Handshaken(replica.engine, MemoryDisk(), lambda line: None, map_comes)
+        await link._use(Wire(reader, cast(asyncio.StreamWriter, None), replica.master, lambda: 0), PATIENCE_S)
+
+    with pytest.raises((LinkLost, UsageError)):
+        asyncio.run(follow())
+    assert roles == [True, False]

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
 from typing import Final
 
+from penstock.engine.cluster import following_map
 from penstock.engine.engine import Engine
 from penstock.engine.rdb.rdb_loading import RdbLoading
 from penstock.engine.replication import failover
@@ -228,7 +229,12 @@ class MasterLink:
         if answer.startswith(b"+FULLRESYNC") and len(words) == 3:
             master.set_link(links.SYNCING, self._replication.now_ms())
             master.attempts += 1
-            db_index = await self._copy(link, words[1].decode(), int(words[2]))
+            try:
+                db_index = await self._copy(link, words[1].decode(), int(words[2]))
+            finally:
+                following_map.take_role(self._engine.server)  # a map that came while the copy was loaded changed none
+                self._changed()
+            self._check(master)
             self._applier = StreamApplier(self._engine, db_index, self._report)
         elif answer.startswith(b"+CONTINUE"):
             if self._replication.continue_stream(words[1].decode() if len(words) > 1 else ""):
