@@ -71,7 +71,7 @@ class Launcher:
         self.nodes = [
             NodeProcess(number, member, folder := plan.folder / f"node-{number}", [
                 *words, "--port", str(member.port), "--dir", str(folder),
-            ])
+            ], say)
             for number, member in enumerate(self.map.members, 1)
         ]  # fmt: skip
         self._changed = asyncio.Condition()
@@ -189,12 +189,12 @@ class Launcher:
         if kind == TO_ALL:
             for other in self.nodes:
                 if other is not node:
-                    other.send(words)
+                    other.publish(words)
         elif kind == TO_SHARD:
             owner = self.map.owners[slot_of(words[1])]
             for other in self.nodes:
                 if other is not node and owner is not None and self.map.master_of(other.member) is owner:
-                    other.send(words)
+                    other.publish(words)
         elif kind == b"READY":
             self._later(partial(self._note_ready, node))
         elif kind == b"COPIED":

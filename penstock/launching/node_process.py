@@ -12,6 +12,7 @@ import hiredis
 
 from penstock.engine.cluster.cluster_map import ClusterMap, Member
 from penstock.protocol import reply
+from penstock.server.launcher_link import Messages
 
 PIECE: Final = 64 * 1024
 ANSWER_S: Final = 5.0  # how long a change of the map waits for a node that does not answer
@@ -28,7 +29,7 @@ class NodeProcess:
     ends that the map shows. is_kept_down: it is not started again; is_stale: it gets no map (faults, for tests).
     """
 
-    def __init__(self, number: int, member: Member, folder: Path, words: list[str]) -> None:
+    def __init__(self, number: int, member: Member, folder: Path, words: list[str], say: Callable[[str], None]) -> None:
         self.number = number
         self.member = member
         self.folder = folder
@@ -40,6 +41,7 @@ class NodeProcess:
         self.failures = 0
         self.copied = ""
         self._words = words
+        self._messages = Messages(f"node {number}", say)
         self._process: asyncio.subprocess.Process | None = None
         self._link: asyncio.StreamWriter | None = None
         self._serial = 0
@@ -111,6 +113,11 @@ class NodeProcess:
     def send(self, words: list[bytes]) -> None:
         if self._link is not None:
             self._link.write(reply.bulks(words))
+
+    def publish(self, words: list[bytes]) -> None:
+        """Send a message for subscribers."""
+        if self._link is not None:
+            self._messages.send(self._link.transport, words)
 
     def send_map(self, view: ClusterMap) -> None:
         self._serial += 1

@@ -40,6 +40,32 @@ PIECE: Final = 64 * 1024
 LOOKS_EVERY_S: Final = 0.1  # whether the master's data have come
 BUSY_S: Final = 0.01  # between looks whether a script that takes long is over
 MAP: Final = b"MAP"
+MOST_UNSENT: Final = 32 << 20  # bytes of an end that does not read, as the usual limit of a client that subscribes
+
+
+class Messages:
+    """Messages of PUBLISH to one end. An end that does not read, because it is stopped, say, does not get all of them.
+
+    report: takes a line where the first is left out, and one with their number where the end reads again.
+    """
+
+    __slots__ = ("_left_out", "_report", "_to")
+
+    def __init__(self, to: str, report: Callable[[str], None]) -> None:
+        self._to = to
+        self._report = report
+        self._left_out = 0
+
+    def send(self, transport: asyncio.WriteTransport, words: list[bytes]) -> None:
+        if transport.get_write_buffer_size() > MOST_UNSENT:
+            if not self._left_out:
+                self._report(f"{self._to} does not read: messages of PUBLISH for its subscribers are lost.")
+            self._left_out += 1
+            return
+        if self._left_out:
+            self._report(f"{self._to} reads again: {self._left_out} messages of PUBLISH for its subscribers were lost.")
+            self._left_out = 0
+        transport.write(reply.bulks(words))
 
 
 class LauncherLink(asyncio.Protocol):
@@ -49,7 +75,9 @@ class LauncherLink(asyncio.Protocol):
         "_copied",
         "_engine",
         "_followed",
+        "_is_paused",
         "_loop",
+        "_messages",
         "_number",
         "_reader",
         "_rules",
@@ -59,16 +87,20 @@ class LauncherLink(asyncio.Protocol):
         "_turn",
     )
 
-    _transport: asyncio.WriteTransport
+    _transport: asyncio.Transport
     _turn: "Turn"
 
-    def __init__(self, engine: Engine, rules: SlotRules, stop: Callable[[], None]) -> None:
+    def __init__(
+        self, engine: Engine, rules: SlotRules, stop: Callable[[], None], report: Callable[[str], None]
+    ) -> None:
         """stop: ends the server. UsageError where the number is of no socket."""
         self._engine = engine
         self._rules = rules
         self._stop = stop
+        self._messages = Messages("The launcher", report)
         self._number = 0
         self._copied = ""
+        self._is_paused = False  # nothing is read while a script takes long
         self._followed: Master | None = None  # when it was looked at last
         self._reader = hiredis.Reader(notEnoughData=None)
         number = engine.settings.number("cluster-launcher")
@@ -112,25 +144,34 @@ class LauncherLink(asyncio.Protocol):
         return self._number
 
     def publish(self, kind: bytes, channel: bytes, message: bytes) -> None:
-        self._send([kind, channel, message])
+        self._messages.send(self._transport, [kind, channel, message])
 
     # -- what comes ---------------------------------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast(asyncio.WriteTransport, transport)
+        self._transport = cast(asyncio.Transport, transport)
 
     def data_received(self, data: bytes) -> None:
         self._reader.feed(data)
         self._take_all()
 
     def _take_all(self) -> None:
-        """While a script takes long, what has come waits."""
+        """While a script takes long, what has come waits, and no more is read."""
         while not self._engine.conditions.busy:
             message = self._reader.gets()
             if message is None:
                 return
             self._turn.outside(partial(self._take, message))
-        self._loop.call_later(BUSY_S, self._take_all)
+        if not self._is_paused:
+            self._is_paused = True
+            self._transport.pause_reading()
+            self._loop.call_later(BUSY_S, self._go_on)
+
+    def _go_on(self) -> None:
+        self._is_paused = False
+        if not self._transport.is_closing():
+            self._transport.resume_reading()
+            self._take_all()
 
     def _take(self, words: list[bytes]) -> None:
         server = self._engine.server

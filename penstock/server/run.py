@@ -210,7 +210,7 @@ class Server:
         if not settings.number("cluster-launcher"):
             keep_node(cluster.node, settings)
             return None
-        launcher = LauncherLink(self._engine, cluster, self._end_after_launcher)
+        launcher = LauncherLink(self._engine, cluster, self._end_after_launcher, self._journal.warning)
         launcher.read_first_map()
         return launcher
 

@@ -14,7 +14,7 @@ from penstock.engine.replication.master import Master
 from penstock.errors import UsageError
 from penstock.launching.launcher import new_map
 from penstock.protocol.reply import bulks
-from penstock.server.launcher_link import LauncherLink
+from penstock.server.launcher_link import MOST_UNSENT, LauncherLink
 from penstock.server.replication.master_link import LinkLost, MasterLink, Wire
 from penstock.server.server_log import ServerLog
 from penstock.server.turns.turn import Turn
@@ -29,6 +29,7 @@ class Replica(LauncherLink):
     """A replica of a cluster of two nodes, without a network."""
 
     def __init__(self) -> None:
+        self.lines: list[str] = []
         self.map = new_map(1, 1)
         for number, member in enumerate(self.map.members):
             member.ip, member.port, member.bus_port = "127.0.0.1", 7000 + number, 17000 + number
@@ -39,7 +40,7 @@ class Replica(LauncherLink):
         self.engine = make_engine(clock, settings=settings)
         self.time = FakeLoop(clock)
         self.said = FakeTransport()
-        super().__init__(self.engine, cast(SlotRules, self.engine.server.cluster), lambda: None)
+        super().__init__(self.engine, cast(SlotRules, self.engine.server.cluster), lambda: None, self.lines.append)
         self._loop = cast(asyncio.AbstractEventLoop, self.time)
         self._turn = Turn(self.engine, FakeLogWriter(), ServerLog(settings, clock), self._loop, lambda: None)
         self._transport = self.said
@@ -129,3 +130,33 @@ def test_a_map_that_comes_while_a_copy_is_loaded_changes_the_role_afterwards(rep
     with pytest.raises((LinkLost, UsageError)):
         asyncio.run(follow())
     assert roles == [True, False]
+
+
+def test_messages_for_a_launcher_that_does_not_read_are_lost_and_counted(replica: Replica) -> None:
+    replica.said.unsent = MOST_UNSENT + 1
+    for _ in range(3):
+        replica.publish(b"MESSAGE", b"news", b"lost")
+    replica.said.unsent = 0
+    replica.publish(b"MESSAGE", b"news", b"kept")
+
+    assert [message for message in replica.said.written if b"news" in message] == [
+        bulks([b"MESSAGE", b"news", b"kept"])
+    ]
+    assert [line.split(":")[0] for line in replica.lines] == ["The launcher does not read", "The launcher reads again"]
+    assert replica.lines[1].endswith(" 3 messages of PUBLISH for its subscribers were lost.")
+
+
+def test_a_node_whose_script_takes_long_reads_no_more_meanwhile(replica: Replica) -> None:
+    replica.engine.conditions.busy = True
+    timers = len(replica.time.timers)
+    replica.data_received(replica.map_message())
+    replica.data_received(replica.map_message())
+    replica.time.pass_ms(50)
+    assert not replica.said.reads
+    assert len(replica.time.timers) == timers + 1
+    assert bulks([b"APPLIED", b"1"]) not in replica.said.written
+
+    replica.engine.conditions.busy = False
+    replica.time.pass_ms(50)
+    assert replica.said.reads
+    assert replica.said.written.count(bulks([b"APPLIED", b"1"])) == 2
