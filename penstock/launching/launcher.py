@@ -35,6 +35,7 @@ HIGHEST_PORT: Final = 65535 - BUS_PORT_OFFSET  # as Redis: the bus port must be 
 LONGEST_DELAY_S: Final = 5.0  # before a node that ends at once is started again
 FIRST_DELAY_S: Final = 0.1
 DEFAULTS: Final = ("--repl-diskless-sync-delay", "0")  # no other replica comes for the same copy
+NOT_WRITTEN: Final = b"ERR The map of the cluster cannot be written: "
 CLEAN: Final = 0
 FAILED: Final = 1
 
@@ -78,6 +79,7 @@ class Launcher:
         self.stopping = asyncio.Event()
         self._lives: set[asyncio.Task[None]] = set()
         self._changes: asyncio.Queue[Callable[[], Awaitable[None]]] = asyncio.Queue()
+        self._is_written = True  # the map, as it is
         self._code = CLEAN
 
     async def run(self) -> int:
@@ -132,22 +134,23 @@ class Launcher:
 
     async def _live(self, node: NodeProcess) -> None:
         """From the start of one process to the next."""
+        end = ""
         try:
             await node.start(self.map, self._take)
         except OSError as problem:
-            self._fail(f"node {node.number} cannot be started: {problem.strerror}")
-            return
+            end = f"cannot be started: {problem.strerror}"
         if self.stopping.is_set():
             return
+        end = end or node.end
         if not node.was_ready:
-            self._fail(f"node {node.number} ({node.place}) does not start, {node.end}:\n{node.last_lines()}")
+            self._fail(f"node {node.number} ({node.place}) does not start, {end}:\n{node.last_lines()}")
             return
         node.failures = node.failures + 1 if node.failures else 1
         self._later(partial(self._note_end, node))
         if node.is_kept_down:
-            self._say(f"node {node.number} ({node.place}) has ended ({node.end})")
+            self._say(f"node {node.number} ({node.place}) has ended ({end})")
             return
-        self._say(f"node {node.number} ({node.place}) has ended ({node.end}) and is started again")
+        self._say(f"node {node.number} ({node.place}) has ended ({end}) and is started again")
         with contextlib.suppress(TimeoutError):
             delay_s = min(FIRST_DELAY_S * 2 ** (node.failures - 1), LONGEST_DELAY_S)
             await asyncio.wait_for(self.stopping.wait(), delay_s)
@@ -207,23 +210,52 @@ class Launcher:
 
     async def _work(self) -> None:
         """Make one change after the other."""
-        try:
-            while True:
-                change = await self._changes.get()
-                await change()
-                async with self._changed:
-                    self._changed.notify_all()
-        except OSError as problem:
-            self._fail(f"the map cannot be written: {problem.strerror}")
+        while True:
+            change = await self._changes.get()
+            await change()
+            async with self._changed:
+                self._changed.notify_all()
 
     # -- changes ------------------------------------------------------------------------------------------------------
 
     def _write(self) -> None:
         whole_file.replace(self._plan.folder / MAP_NAME, self.map.written().encode(errors="surrogateescape"), 0o644)
 
+    def _keep(self) -> None:
+        """Write the map, and say once if that fails, and once when it works again. OSError if it fails."""
+        try:
+            self._write()
+        except OSError as problem:
+            if self._is_written:
+                self._say(
+                    f"the map cannot be written: {problem.strerror}. Until it can, no slot is moved, and no replica"
+                    " takes the place of its master"
+                )
+            self._is_written = False
+            raise
+        if not self._is_written:
+            self._say("the map can be written again")
+        self._is_written = True
+
+    def _take_back(self, before: str) -> None:
+        """The map that was not written is what it was before."""
+        self.map = cluster_map.read(before)
+        for node, member in zip(self.nodes, self.map.members, strict=True):
+            node.member = member
+
+    async def _note_lives(self, first: Sequence[Member]) -> None:
+        """Have nodes know which live. The next start does not ask for that, so the file may lack it."""
+        with contextlib.suppress(OSError):
+            self._keep()
+        await self._spread(first, self.map.members)
+
+    async def _change(self, first: Sequence[Member], others: Sequence[Member]) -> None:
+        """Write a change of slots or places, and have nodes know it. OSError if it is not written: no node knows it."""
+        self._keep()
+        await self._spread(first, others)
+
     async def _spread(self, first: Sequence[Member], others: Sequence[Member]) -> None:
-        """Write the map, and have nodes know it: some, and then others."""
-        self._write()
+        """Have nodes know the map: some, and then others."""
         for members in (first, [one for one in others if one not in first]):
             nodes = [node for node in self.nodes if node.member in members and node.takes_maps]
             for node in nodes:
@@ -237,7 +269,7 @@ class Launcher:
             return
         node.is_ready = True
         node.member.is_failed = False
-        await self._spread([node.member], self.map.members)
+        await self._note_lives([node.member])
         if node.was_ready:
             self._say(f"node {node.number} ({node.place}) is ready again")
         node.was_ready, node.failures = True, 0
@@ -249,15 +281,22 @@ class Launcher:
         """Its slots are not served, or its replica takes them over."""
         node.member.is_failed = True
         heirs = [one for one in self.nodes if one.is_ready and one.copied == node.member.id and _has_copy(one)]
-        if heirs:
-            await self._promote(heirs[0])
-        else:
-            await self._spread([], self.map.members)
+        before = self.map.written()
+        try:
+            if heirs:
+                await self._promote(heirs[0])
+        except OSError:  # a next start would begin with the old master, and its data
+            self._take_back(before)
+            heirs = []
+        if not heirs:
+            await self._note_lives([])
         node.ends += 1
 
     async def _promote(self, heir: NodeProcess) -> None:
+        """Have a replica take its master's place. OSError if the map cannot be written: no node knows of it."""
         old = self.map.master_of(heir.member)
         self.map.promote(heir.member)
+        self._keep()
         for node in self.nodes:
             if self.map.master_of(node.member) is heir.member:
                 node.copied = ""  # what they had is another master's
@@ -266,21 +305,27 @@ class Launcher:
 
     async def _answer(self, node: NodeProcess, words: list[bytes]) -> None:
         """Make a change that a node was asked for."""
-        answer = await self._change(node, words[2].decode(), words[3:])
+        before = self.map.written()
+        try:
+            answer = await self._made(node, words[2].decode(), words[3:])
+        except OSError as problem:
+            self._take_back(before)
+            answer = reply.error(NOT_WRITTEN + (problem.strerror or "").encode())
         node.send([b"DONE", words[1], answer])
 
-    async def _change(self, node: NodeProcess, kind: str, words: list[bytes]) -> bytes:
+    async def _made(self, node: NodeProcess, kind: str, words: list[bytes]) -> bytes:
+        """Change the map; the reply. OSError if it cannot be written."""
         by = node.member
         if kind == "SETSLOT":
             slot, action, id = int(words[0]), words[1].decode(), words[2].decode()
             owner = self.map.member(id)
             if self.map.set_slot(by, slot, action, id):
                 moves = action == "NODE" and owner is not None
-                await self._spread([owner] if moves and owner else [by], self.map.members if moves else [])
+                await self._change([owner] if moves and owner else [by], self.map.members if moves else [])
         elif kind == "BUMPEPOCH":
             is_new = self.map.bump(by)
             if is_new:
-                await self._spread([], self.map.members)
+                await self._change([], self.map.members)
             return reply.simple(b"%b %d" % (b"BUMPED" if is_new else b"STILL", by.epoch))
         elif kind == "FAILOVER":
             if by.is_master or not _has_copy(node):
@@ -289,7 +334,7 @@ class Launcher:
         else:
             change = self.map.add_slots if kind == "ADDSLOTS" else self.map.delete_slots
             if change(by, [int(word) for word in words]):
-                await self._spread([by], self.map.members)
+                await self._change([by], self.map.members)
         return reply.OK
 
 

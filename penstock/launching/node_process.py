@@ -72,17 +72,27 @@ class NodeProcess:
             its.close()
             return
         self.send_map(view)
+        try:
+            with its:
+                await self._run(its.fileno())
+        except OSError:
+            self._link.close()
+            self._link = None
+            raise
+        await self._listen(reader, take)
+
+    async def _run(self, link: int) -> None:
+        """Start the process. OSError if that fails."""
         self.folder.mkdir(parents=True, exist_ok=True)
-        with its, (self.folder / LOG_NAME).open("ab") as said:
+        with (self.folder / LOG_NAME).open("ab") as said:
             self._process = await asyncio.create_subprocess_exec(
-                *(sys.executable, "-m", "penstock", "serve", *self._words, "--cluster-launcher", str(its.fileno())),
+                *(sys.executable, "-m", "penstock", "serve", *self._words, "--cluster-launcher", str(link)),
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=said,
                 stderr=said,
-                pass_fds=[its.fileno()],
+                pass_fds=[link],
                 start_new_session=True,  # Ctrl-C is the launcher's: it ends the nodes
             )
-        await self._listen(reader, take)
 
     async def _listen(self, reader: asyncio.StreamReader, take: Callable[["NodeProcess", list[bytes]], None]) -> None:
         messages = hiredis.Reader(notEnoughData=None)
