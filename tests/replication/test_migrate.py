@@ -162,6 +162,47 @@ def test_the_timeout_is_for_each_piece_of_what_is_sent_as_in_redis() -> None:
         assert link.carried > 5_000_000
 
 
+class TricklingLink(socket.socket):
+    """Takes everything at once, and answers with a few bytes at a time."""
+
+    def __init__(self, clock: ManualClock, answer: bytes, bytes_a_look: int, ms_a_look: int) -> None:
+        super().__init__()
+        self.clock, self.answer, self.bytes_a_look, self.ms_a_look = clock, answer, bytes_a_look, ms_a_look
+
+    def sendall(self, data: "memoryview[int]", flags: int = 0) -> None:  # type: ignore[override]  # no other is sent
+        pass
+
+    def recv(self, size: int, flags: int = 0) -> bytes:
+        self.clock.advance(self.ms_a_look)
+        piece, self.answer = self.answer[: self.bytes_a_look], self.answer[self.bytes_a_look :]
+        assert piece, "the reply was waited for to its end"
+        return piece
+
+
+TRICKLES = {  # the reply, how many bytes come at once, how many ms pass before; whether it is taken
+    "a byte in 900 ms": (b"+" + b"x" * 1000, 1, 900, False),
+    "a line without an end": (b"+" + b"x" * 2**20, 16 * 1024, 1, False),
+    "lines that take 900 ms each": (b"+OK\r\n" * 3, 5, 900, True),
+    "lines that come as one": (b"+OK\r\n" * 3, 15, 900, True),
+}
+
+
+@pytest.mark.parametrize("trickle", TRICKLES)
+def test_each_line_of_the_targets_reply_comes_in_time_or_the_keys_stay(trickle: str) -> None:
+    answer, bytes_a_look, ms_a_look, is_taken = TRICKLES[trickle]
+    clock = ManualClock(NOW_MS)
+    engine = make_engine(clock)
+    engine.waiting.migrator = targets = Targets(clock, Settings())
+    here = Dialogue(engine)
+    here("SET a 1", "SET b 2")
+    with TricklingLink(clock, answer, bytes_a_look, ms_a_look) as link:
+        targets._targets["there", "7000", False] = Target(link)
+        reply = here(f'{TO} "" 0 1000 KEYS a b')
+
+    assert str(reply) == ("b'OK'" if is_taken else "IOERR error or timeout reading to target instance")
+    assert here("EXISTS a b") == (0 if is_taken else 2)
+
+
 @pytest.mark.slow
 def test_keys_go_to_a_real_redis_and_back() -> None:
     try:

@@ -117,7 +117,11 @@ def _without_secrets(request: list[bytes]) -> list[bytes]:
     arity=-6,
 )
 def migrate(ctx: Context, args: list[bytes]) -> bytes:
-    """All clients wait meanwhile, for the timeout at most in each direction. What was moved is logged as DEL."""
+    """All clients wait meanwhile. What was moved is logged as DEL.
+
+    The timeout is for each 64 KiB that are sent and for each line of the reply, as in Redis: a total would refuse
+    what only takes long because it is large.
+    """
     options = Options(args)
     timeout_ms = arguments.integer(args[5])
     db_index = arguments.integer(args[4])

@@ -13,6 +13,7 @@ from penstock.server.tls.tls_context import TlsError
 
 KEPT_MS: Final = 10_000
 PIECE_BYTES: Final = 64 * 1024
+LONGEST_LINE: Final = 64 * 1024
 NO_DATABASE: Final = -1
 
 
@@ -75,16 +76,9 @@ class Targets:
                 target.link.sendall(text[at : at + PIECE_BYTES])
             doing = "reading"
             held = b""
-            while len(answers) < len(before) + len(requests):
-                line, found, rest = held.partition(b"\r\n")
-                if found:
-                    answers.append(line)
-                    held = rest
-                    continue
-                piece = target.link.recv(PIECE_BYTES)
-                if not piece:
-                    raise ConnectionResetError
-                held += piece
+            for _ in range(len(before) + len(requests)):
+                line, held = self._line(target.link, held, timeout_ms)
+                answers.append(line)
         except OSError as failure:
             target.link.close()
             raise TargetError(doing, answers[len(before) :], isinstance(failure, TimeoutError)) from None
@@ -96,6 +90,24 @@ class Targets:
         target.used_ms = self._clock.monotonic_us() // 1000
         self._targets[place] = target
         return answers[len(before) :]
+
+    def _line(self, link: socket.socket, held: bytes, timeout_ms: int) -> tuple[bytes, bytes]:
+        """The next line and what came behind it. OSError if it has not come as a whole in time.
+
+        (Redis waits so long for each byte, and meanwhile no client is served.)
+        """
+        until_us = self._clock.monotonic_us() + timeout_ms * 1000
+        while b"\r\n" not in held:
+            left_us = until_us - self._clock.monotonic_us()
+            if left_us <= 0 or len(held) > LONGEST_LINE:
+                raise TimeoutError
+            link.settimeout(left_us / 1_000_000)
+            piece = link.recv(PIECE_BYTES)
+            if not piece:
+                raise ConnectionResetError
+            held += piece
+        line, _, rest = held.partition(b"\r\n")
+        return line, rest
 
     def _connected(self, place: Place, timeout_ms: int) -> Target:
         """A new connection. The target's certificate must be signed by tls-ca-cert-file, as a master's."""
