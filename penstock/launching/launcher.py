@@ -212,8 +212,8 @@ class Launcher:
         """Make one change after the other."""
         while True:
             change = await self._changes.get()
-            await change()
-            async with self._changed:
+            async with self._changed:  # amid a change, `until` looks at nothing
+                await change()
                 self._changed.notify_all()
 
     # -- changes ------------------------------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 import asyncio
 import errno
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -113,3 +114,26 @@ def test_a_node_whose_process_cannot_be_started_again_is_tried_later(launcher: F
     assert not node.is_linked
     assert launcher.lines[-1].endswith(" has ended (cannot be started: File exists) and is started again")
     assert not launcher.stopping.is_set()
+
+
+def test_the_cluster_is_not_ready_amid_the_change_that_makes_it_so(launcher: FullDisk) -> None:
+    ready_at: list[str] = []
+
+    async def make_ready() -> None:
+        work, waiting = asyncio.create_task(launcher._work()), asyncio.create_task(launcher.until(launcher.is_ready))
+        waiting.add_done_callback(lambda done: ready_at.append("ready"))
+        await asyncio.sleep(0)
+        launcher._later(partial(asyncio.sleep, 0))  # another change, after which `until` looks
+        launcher._later(change)
+        await waiting
+        work.cancel()
+
+    async def change() -> None:
+        launcher.nodes[0].is_ready = True
+        for _ in range(10):
+            await asyncio.sleep(0)
+        ready_at.append("changed")
+
+    launcher.nodes[0].is_ready = False
+    asyncio.run(make_ready())
+    assert ready_at == ["changed", "ready"]
