@@ -10,6 +10,7 @@ import random
 from typing import NamedTuple
 
 from penstock.errors import UsageError
+from penstock.server.turns.log_writer import MOST_WAITING
 from tests.crash.loaders import is_trouble
 from tests.crash.picture import picture
 from tests.crash.powered import Peer, PoweredServer, PowerLoss
@@ -38,11 +39,15 @@ class Life:
     """One server after the other on one disk. `moments` are those since the last start, the state it found first."""
 
     def __init__(self, seed: int, policy: str, faults: bool) -> None:
-        """Every second seed has a log with RDB files as bases, every third a disk that cannot reserve room."""
+        """Every second seed has a log with RDB files as bases, every third a disk that cannot reserve room.
+
+        Two of four have a log in which next to nothing may wait in memory for a base.
+        """
         self._chance = random.Random(seed)
         self._policy = policy
         self._directives = {"appendfsync": policy, "aof_use_rdb_preamble": ("no", "yes")[seed % 2]}
         self._faults = faults
+        self._most_waiting = (MOST_WAITING, 100)[seed % 4 // 2]
         self._requests = [Requests(self._chance, prefix) for prefix in PREFIXES]
         self.disk = MemoryDisk()
         self.disk.reserves = seed % 3 != 2
@@ -71,6 +76,7 @@ class Life:
     def _begin(self, server: PoweredServer) -> None:
         self.server = server
         self.disk = server.disk
+        server.durability.most_waiting = self._most_waiting
         self._peers = [Peer(server) for _ in PREFIXES]
         self._observer = Dialogue(server.engine)
         self.moments = [Moment([], self.picture(), False)]
@@ -113,6 +119,9 @@ class Life:
             server.loop.turn()
         elif kind < 0.6:
             server.later(chance.choice((1, 100, 300, 1000, 1000)))
+            log = server.durability.log
+            has_bound = log is None or not log.writes_held or log.buffered <= self._most_waiting
+            assert has_bound, "what waits for a base has a bound"
         elif kind < 0.75:
             server.finish_syncs()
         elif kind < 0.8:

@@ -11,7 +11,7 @@ import pytest
 from penstock.errors import UsageError
 from penstock.storage.aof.append_log import LEAST_ROOM, TURNS_OF_ROOM, AppendLog
 from penstock.storage.aof.disk import SystemDisk, SystemFile
-from penstock.storage.aof.log_directory import LogDirectory, write_all
+from penstock.storage.aof.log_directory import MANIFEST_WRITTEN, LogDirectory, write_all
 from tests.support.memory_disk import MemoryDisk, MemoryNode
 
 ROOT = "/data"
@@ -471,6 +471,38 @@ def test_held_units_outlive_a_rewrite_that_fails(disk: MemoryDisk, log: AppendLo
     log.write()
 
     assert content(log) == b"one two three"
+
+
+class PowerLoss(Exception):
+    """The disk is not written to any more."""
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_units_that_were_set_aside_follow_no_other_base_than_theirs(seed: int, disk: MemoryDisk) -> None:
+    log = opened(disk)
+    log.append(b"a")
+    log.begin_rewrite()
+    log.append(b"b")
+    log.set_aside()
+    write_base(log, b"a")
+    disk.failures["sync_directory"] = [0, errno.EIO]  # either manifest may be found after a loss of power
+    with pytest.raises(OSError, match="Input/output error"):
+        log.finish_rewrite(log.directory.temporary_base(1))
+    log.abandon_rewrite()
+    log.begin_rewrite()
+    log.append(b"c")
+    log.set_aside()
+    write_base(log, b"ab")
+
+    def lose_power(point: str) -> None:
+        if point == MANIFEST_WRITTEN:
+            raise PowerLoss
+
+    disk.on_reach = lose_power
+    with pytest.raises(PowerLoss):
+        log.finish_rewrite(log.directory.temporary_base(1))
+
+    assert content(opened(disk.lose_power(random.Random(seed)))) in (b"a", b"ab")
 
 
 # -- room -------------------------------------------------------------------------------------------------------------

@@ -220,13 +220,13 @@ class AofRewrite:
             swapping.result()
             log.end_swap(swap)
 
-    def stop(self) -> None:
+    def stop(self, problem: str = STOPPED) -> None:
         """Kill the child, if one runs; a base that is complete is put in force."""
         self.finish_jobs()
         pid = self.process.pid
         if pid:
             self.process.kill()
-            self._end(STOPPED, pid)
+            self._end(problem, pid)
 
     def _close_spare(self) -> None:
         """appendonly no: close the log of the new base; nothing is written to its incremental file."""

@@ -9,8 +9,9 @@ they change anything, and it is tried again. A change that was made when its wri
 `always` does not confirm it, and closes the connection. After a failed sync the file is not trusted any more: only a
 rewrite, with a new base and a new incremental file, ends the refusals.
 
-A log that begins (CONFIG SET appendonly yes), or begins anew with the data of a master, is only kept in memory until
-its base is in force. With `always`, replies that report changes wait for that.
+A log that begins (CONFIG SET appendonly yes), or begins anew with the data of a master, is not in force until its base
+is. With `always`, replies that report changes wait for that. What changes meanwhile waits in memory, and beyond 16 MB
+in a file. If that cannot be written, the base fails, and writers are refused until there is one.
 """
 
 import asyncio
@@ -41,6 +42,7 @@ LONGEST_SYNC_MS: Final = 1000  # of a sync, before turns wait for it
 LONGEST_WAIT_MS: Final = 2000  # of a turn for a sync in progress
 SYNC_EVERY_MS: Final = 900  # cron runs ten times a second: a sync begins before a unit is a second old
 RETRY_MS: Final = 1000
+MOST_WAITING: Final = 16 << 20  # bytes of a log without a base that wait in memory
 MOST_KEPT: Final = 256 << 20  # bytes of a replica's log that wait in memory; then a new base is to have them
 
 Finish: TypeAlias = Callable[[bool], None]
@@ -81,6 +83,7 @@ class AofWriter:
         self._sync_due = False  # no thread could sync: writers are refused until a sync has worked
         self._has_logged_room = False  # that the file system cannot reserve any
         self.most_kept = MOST_KEPT
+        self.most_waiting = MOST_WAITING
         self._annotated_s = 0  # the last second for which the log has an annotation
         self.state.report = self.report
         self.state.begin_anew = self.begin_anew
@@ -203,6 +206,14 @@ class AofWriter:
         """Whether replies that report changes wait for a base which is being written."""
         return log.writes_held and self._syncs_always and self.engine.conditions.trouble is None
 
+    def _set_aside(self, log: AppendLog) -> None:
+        """Have the units that wait for a base out of memory; without them, that base is of no use."""
+        self._annotate(log)
+        try:
+            log.set_aside()
+        except OSError as failure:
+            self.aof_rewrite.stop(failure.strerror or str(failure))
+
     def _sync_lasts(self) -> bool:
         """Whether a sync in progress has taken so long that turns wait for it."""
         return self.syncing.sync is not None and self.passed_ms() - self.syncing.began_ms >= LONGEST_SYNC_MS
@@ -226,11 +237,8 @@ class AofWriter:
 
     def write(self, log: AppendLog) -> bool:
         """Write, and sync if the policy is `always`; whether that worked. Then see to the room for what comes next."""
-        if self._annotates and log.buffered and not log.writes_held:
-            now_s = self.now_ms() // 1000
-            if now_s != self._annotated_s:
-                self._annotated_s = now_s
-                log.annotate(b"#TS:%d\r\n" % now_s)
+        if not log.writes_held:
+            self._annotate(log)
         before = log.size
         try:
             log.write()
@@ -244,6 +252,14 @@ class AofWriter:
         if log.needs_room:
             self.reserve(log, log.size - before)
         return True
+
+    def _annotate(self, log: AppendLog) -> None:
+        """Begin what is to be written with the time, where that is wanted and the second is a new one."""
+        if self._annotates and log.buffered:
+            now_s = self.now_ms() // 1000
+            if now_s != self._annotated_s:
+                self._annotated_s = now_s
+                log.annotate(b"#TS:%d\r\n" % now_s)
 
     def reserve(self, log: AppendLog, last_write: int) -> None:
         """Reserve room for what comes next; refuse writers if there is none. last_write: bytes of the last turn."""
@@ -320,6 +336,8 @@ class AofWriter:
         self._end_sync()
         log = self.log
         if log is not None:
+            if log.writes_held and log.buffered > self.most_waiting:
+                self._set_aside(log)
             if self._waiting:
                 self._flush()
             if (

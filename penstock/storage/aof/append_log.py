@@ -13,7 +13,7 @@ from contextlib import suppress
 from typing import Final
 
 from penstock.storage.aof.disk import File, SystemDisk
-from penstock.storage.aof.log_directory import LogDirectory
+from penstock.storage.aof.log_directory import LogDirectory, write_all
 from penstock.storage.aof.manifest import Manifest
 
 # Named moments (see Disk.reach)
@@ -64,12 +64,16 @@ class Sync:
 class Swap:
     """Puts a new base file in place. `run` may be called in a thread, while units are written to the last increment.
 
-    Nothing else may change the manifest meanwhile. `fresh` is a new increment to write to, if the log was held.
+    Nothing else may change the manifest meanwhile. `fresh` is the increment to write to, if the log was held: the file
+    with the units that were set aside, or a new one.
     """
 
-    __slots__ = ("_directory", "_manifest", "_starts_anew", "_temporary", "base_size", "fresh")
+    __slots__ = ("_aside", "_directory", "_manifest", "_starts_anew", "_temporary", "base_size", "fresh")
 
-    def __init__(self, directory: LogDirectory, manifest: Manifest, temporary: str, starts_anew: bool) -> None:
+    def __init__(
+        self, directory: LogDirectory, manifest: Manifest, temporary: str, starts_anew: bool, aside: File | None
+    ) -> None:
+        self._aside = aside
         self._directory = directory
         self._manifest = manifest
         self._temporary = temporary
@@ -82,20 +86,24 @@ class Swap:
         directory, manifest = self._directory, self._manifest
         manifest.base = directory.next_base(self._temporary)
         base_path = directory.path_of(manifest.base)
-        fresh = directory.create(manifest.increments[0]) if self._starts_anew else None
+        fresh = directory.create(manifest.increments[0]) if self._starts_anew and self._aside is None else None
         try:
             directory.disk.rename(self._temporary, base_path)
             directory.disk.reach(BASE_RENAMED)
             self.base_size = directory.disk.size(base_path)
+            if self._aside is not None:
+                directory.disk.rename(directory.waiting_path, directory.path_of(manifest.increments[0]))
             directory.save(manifest)
         except OSError:
             if fresh is not None:
                 fresh.close()
-            if not directory.unsure:  # no manifest names the base, and the disk may be full
+            if not directory.unsure:  # no manifest names these files, and the disk may be full
                 with suppress(OSError):
                     directory.disk.remove(base_path)
+                    if self._aside is not None:
+                        directory.disk.remove(directory.path_of(manifest.increments[0]))
             raise
-        self.fresh = fresh
+        self.fresh = fresh if self._aside is None else self._aside
 
 
 class AppendLog:
@@ -106,20 +114,22 @@ class AppendLog:
 
     While `writes_held`, nothing is written: the file cannot be trusted (a sync failed), or there is no file yet.
     Only a finished rewrite ends this. `_in_base` units are not kept any more: a base that was begun after them has
-    them, and so has each later one. `lacks_base`: the files do not have the data at all, because the log begins, or
-    begins anew, with a base that is still to be written.
+    them, and so has each later one. `_units_aside` units, of `_size_aside` bytes, are in the file `_aside`, which
+    becomes the increment behind the base that is being written: they need not wait in memory. `lacks_base`: the files
+    do not have the data at all, because the log begins, or begins anew, with a base that is still to be written.
 
     Room is reserved up to `_room_end` of the file; more is to be reserved once `size` is `_reserve_at`.
 
-    Invariants: synced <= written <= appended; `_in_base` and `_units` are the units from `written` to `appended`;
+    Invariants: synced <= written <= appended; `_in_base`, `_units_aside` and `_units` are the units from `written` to
+    `appended`, in this order;
     `buffered` is the size of `_units` in bytes; `torn` is set if the file may have part of a unit after `size`, now or
     after a power failure.
     """
 
     __slots__ = (
-        "_earlier_size", "_in_base", "_is_watched", "_reserve_at", "_room_end", "_starts_anew", "_units",
-        "appended", "base_size", "buffered", "directory", "file", "grown_from", "lacks_base", "size", "synced",
-        "torn", "writes_held", "written",
+        "_aside", "_earlier_size", "_in_base", "_is_watched", "_reserve_at", "_room_end", "_size_aside",
+        "_starts_anew", "_units", "_units_aside", "appended", "base_size", "buffered", "directory", "file",
+        "grown_from", "lacks_base", "size", "synced", "torn", "writes_held", "written",
     )  # fmt: skip
 
     def __init__(self, directory: LogDirectory) -> None:
@@ -140,6 +150,8 @@ class AppendLog:
         self.lacks_base = True
         self._in_base = 0
         self._starts_anew = False  # the rewrite in progress began when the log was held
+        self._aside: File | None = None
+        self._units_aside = self._size_aside = 0
         self._room_end = self._reserve_at = 0
 
     @property
@@ -365,16 +377,14 @@ class AppendLog:
     def begin_rewrite(self) -> None:
         """Start a new increment: units from now on go there; the new base will replace all files before it.
 
-        If writes are held: units stay in memory, but for those buffered by now, which the new base has. OSError
+        If writes are held: units wait for it, but for those of before, which the new base has. OSError
         if the increment cannot be started. If a restart might then find either manifest, the log becomes writes_held: a
         crash could otherwise leave a torn unit in the old increment, before an increment that the new manifest names,
         and no loader accepts that.
         """
         if self.writes_held:
             self._starts_anew = True
-            self._in_base += len(self._units)
-            self._units = []
-            self.buffered = 0
+            self._leave_to_base()
             return
         self.write()
         self.sync()
@@ -395,6 +405,39 @@ class AppendLog:
         self._move_on(file)
         directory.disk.reach(INCREMENT_OPENED)
 
+    def set_aside(self) -> None:
+        """While held: have the buffered units out of memory, because the base may take long.
+
+        If a base is being written, they go to a file behind it. Else the next one has them. OSError if the file cannot
+        be written: the base that is being written is of no use any more, and the caller abandons it.
+        """
+        if not self._starts_anew:
+            self._leave_to_base()
+            return
+        aside = self._aside
+        if aside is None:
+            aside = self._aside = self.directory.disk.create(self.directory.waiting_path)
+        write_all(aside, b"".join(self._units))
+        self._units_aside += len(self._units)
+        self._size_aside += self.buffered
+        self._units = []
+        self.buffered = 0
+
+    def _leave_to_base(self) -> None:
+        """A base that is begun later has all units of now."""
+        self._in_base += self._units_aside + len(self._units)
+        self._units = []
+        self.buffered = 0
+        self._forget_aside()
+
+    def _forget_aside(self) -> None:
+        aside, self._aside = self._aside, None
+        self._units_aside = self._size_aside = 0
+        if aside is not None:
+            aside.close()
+            with suppress(OSError):  # there is none any more, or the next start removes it
+                self.directory.disk.remove(self.directory.waiting_path)
+
     def _move_on(self, file: File) -> None:
         self._give_back_room()
         if self.file is not None:
@@ -407,7 +450,9 @@ class AppendLog:
 
     def abandon_rewrite(self) -> None:
         """The rewrite failed: all files stay, and the next rewrite starts from them."""
-        self._starts_anew = False
+        if self._starts_anew:
+            self._starts_anew = False
+            self._leave_to_base()
 
     def finish_rewrite(self, temporary: str) -> None:
         """A synced base file is at `temporary`: let it replace all files from before `begin_rewrite`.
@@ -430,7 +475,7 @@ class AppendLog:
             manifest.increments = [directory.next_increment()]
         else:
             del manifest.increments[:-1]
-        return Swap(directory, manifest, temporary, starts_anew)
+        return Swap(directory, manifest, temporary, starts_anew, self._aside)
 
     def end_swap(self, swap: "Swap") -> None:
         """Note that a swap was run and succeeded."""
@@ -444,16 +489,20 @@ class AppendLog:
         self.directory.disk.reach(BASE_IN_FORCE)
 
     def _end_hold(self) -> None:
-        """The first `_in_base` units are in the new base; the others are written to the new increment."""
+        """The first `_in_base` units are in the new base; the others are in the new increment, or to be written."""
         self.written += self._in_base
         self.synced = self.written
-        self._in_base = 0
+        self.written += self._units_aside
+        self.size += self._size_aside
+        self._in_base = self._units_aside = self._size_aside = 0
+        self._aside = None
         self._starts_anew = False
         self.writes_held = self.lacks_base = False
 
     def close(self) -> None:
         """Close the file and unlock the directory; buffered units are not written."""
         self._give_back_room()
+        self._forget_aside()
         if self.file is not None:
             self.file.close()
             self.file = None

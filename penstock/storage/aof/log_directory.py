@@ -19,6 +19,7 @@ from penstock.storage.rdb import rdb_format
 
 LOCK_NAME: Final = "penstock.lock"
 TEMPORARY_BASE: Final = "temp-rewriteaof-bg-"
+WAITING: Final = "temp-waiting.aof"  # units behind a base that is being written, where no increment can take them
 COPIED_BYTES: Final = 1024 * 1024  # of a snapshot, at a time
 
 # Named moments (see Disk.reach)
@@ -34,11 +35,22 @@ class LogDirectory:
     """One log's files. Nothing is created or changed before `open`. Only one server at a time can open a directory.
 
     `unsure`: a new manifest was renamed into place, but syncing the directory failed. After a power failure either that
-    manifest or `manifest` may be found. `_base_seq` is the highest number of a base that a saved manifest may name: no
-    other base may take its place, for the increments of that manifest do not fit to it.
+    manifest or `manifest` may be found. `_base_seq` and `_increment_seq` are the highest numbers that a saved manifest
+    may name: no other file may take such a place, for it does not fit to the others of that manifest.
     """
 
-    __slots__ = ("_base_seq", "_lock", "disk", "manifest", "name", "path", "root", "snapshot", "unsure")
+    __slots__ = (
+        "_base_seq",
+        "_increment_seq",
+        "_lock",
+        "disk",
+        "manifest",
+        "name",
+        "path",
+        "root",
+        "snapshot",
+        "unsure",
+    )
 
     def __init__(self, disk: Disk, root: str, directory_name: str, file_name: str, snapshot: str = "") -> None:
         """snapshot: the name of an RDB file in `root` that a log may begin with."""
@@ -49,7 +61,7 @@ class LogDirectory:
         self.name = file_name
         self.manifest = Manifest()
         self.unsure = False
-        self._base_seq = 0
+        self._base_seq = self._increment_seq = 0
         self._lock: File | None = None
 
     # -- the start --------------------------------------------------------------------------------------------------
@@ -184,12 +196,17 @@ class LogDirectory:
     def next_increment(self) -> LogFile:
         """The increment that the next rewrite starts."""
         increments = self.manifest.increments
-        seq = increments[-1].seq + 1 if increments else 1
+        seq = max(self._increment_seq, increments[-1].seq if increments else 0) + 1
         return LogFile(f"{self.name}.{seq}.incr.aof", seq, INCREMENT)
 
     def temporary_base(self, pid: int) -> str:
         """The path at which the child process `pid` writes a base."""
         return f"{self.path}/{TEMPORARY_BASE}{pid}.aof"
+
+    @property
+    def waiting_path(self) -> str:
+        """Where units are that wait for a base."""
+        return f"{self.path}/{WAITING}"
 
     # -- changing ---------------------------------------------------------------------------------------------------
 
@@ -217,6 +234,8 @@ class LogDirectory:
         disk.reach(MANIFEST_SYNCED)
         if manifest.base is not None:
             self._base_seq = max(self._base_seq, manifest.base.seq)
+        if manifest.increments:
+            self._increment_seq = max(self._increment_seq, manifest.increments[-1].seq)
         disk.rename(temporary, f"{self.path}/{self._manifest_name()}")
         self.unsure = True
         disk.reach(MANIFEST_RENAMED)

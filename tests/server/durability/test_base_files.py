@@ -124,6 +124,64 @@ def test_a_first_base_that_cannot_be_written_refuses_writers_until_one_can() -> 
     assert server.again(power=True).client("MGET a b") == [b"1", b"2"]
 
 
+@pytest.fixture
+def beginning() -> Server:
+    """Its log begins, and next to nothing may wait in memory for the base."""
+    server = Server(appendonly="no", appendfsync="everysec")
+    server.durability.most_waiting = 100
+    server.turn("SET before 1", "CONFIG SET appendonly yes")
+    server.durability.cron()
+    return server
+
+
+def waiting_bytes(server: Server) -> int:
+    log = server.durability.log
+    assert log is not None and log.writes_held
+    return log.buffered
+
+
+def test_what_changes_while_the_first_base_is_written_waits_in_a_file(beginning: Server) -> None:
+    for number in range(10):
+        beginning.turn(f"SET key:{number} {'v' * 60}")
+        beginning.later(100)
+        assert waiting_bytes(beginning) <= 100
+    beginning.turn("SET last 1")
+    beginning.finish_rewriting()
+    beginning.turn("SET behind 1")
+
+    assert beginning.again().client("DBSIZE") == 13
+    beginning.later(1000)
+    beginning.threads.run()
+    assert beginning.again(power=True).client("DBSIZE") == 13
+    assert sorted(name.rpartition("/")[2] for name in beginning.disk.files if "temp-" in name) == []
+
+
+def test_a_first_base_fails_when_what_is_to_follow_it_cannot_be_written(beginning: Server) -> None:
+    beginning.disk.failures["create"] = [errno.ENOSPC]
+    beginning.turn(f"SET a {'v' * 200}")
+    beginning.later(100)
+    assert waiting_bytes(beginning) == 0
+    assert str(beginning.turn("SET b 1")).startswith("MISCONF")
+    assert "Rewriting the log failed: No space left on device." in beginning.said[-2]
+
+    beginning.later(2000)
+    beginning.finish_rewriting()
+    assert beginning.turn("SET c 2") == b"OK"
+    assert beginning.again().client("MGET before a b c") == [b"1", b"v" * 200, None, b"2"]
+
+
+def test_what_a_master_sends_does_not_wait_in_memory_while_no_base_can_be_written(beginning: Server) -> None:
+    beginning.disk.failures["create"] = [errno.ENOSPC]
+    beginning.finish_rewriting()
+    beginning.durability.aof_rewrite.look_after()
+    for number in range(10):
+        assert beginning.durability.log is not None
+        beginning.durability.log.append(b"*1\r\n$4\r\nPING\r\n" * 20)  # a stream is not refused
+        beginning.turn("GET a")
+        beginning.durability.cron()
+        assert waiting_bytes(beginning) == 0, number
+
+
 def test_a_first_base_that_waits_for_turns_that_wait_for_it_is_begun() -> None:
     server = Server(appendonly="no")
     server.engine.persistence.saves.runs = True  # a snapshot is being saved
