@@ -37,10 +37,15 @@ class Job(Future[None]):
         return super().done() or not self._runs_in.is_alive()
 
     def exception(self, timeout: float | None = None) -> BaseException | None:
-        """The error, or None; waits until the job is done and ignores `timeout`."""
+        """The error, or None; waits until the job is done. TimeoutError after so many seconds."""
+        left_s = timeout
         while not self.done():
             with suppress(TimeoutError):
                 return super().exception(LOOK_EVERY_S)
+            if left_s is not None:
+                left_s -= LOOK_EVERY_S
+                if left_s <= 0:
+                    raise TimeoutError
         if not super().done():
             return RuntimeError("the thread ended before its work did")
         return super().exception()

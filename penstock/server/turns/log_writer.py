@@ -436,7 +436,7 @@ class AofWriter:
 
     def finish_sync(self) -> None:
         """Wait for the sync in progress."""
-        self.syncing.wait()
+        self.syncing.wait(self.report)
         self._end_sync()
 
     # -- changing and ending ----------------------------------------------------------------------------------------
@@ -470,7 +470,7 @@ class AofWriter:
         self.aof_rewrite.stop()
         self.finish_sync()
         self.aof_rewrite.finish_jobs()
-        safe = not log.writes_held and self.write(log) and self.sync_now(log)
+        safe = not log.writes_held and self.write(log) and self._sync_last(log)
         self._end_turns(safe or not self.settings.yes("appendonly"))  # without a log, nothing more is promised
         log.close()
         self.log = self.state.log = None
@@ -480,6 +480,12 @@ class AofWriter:
         self.state.writes_ok = True
         self._sync_due = False
         return safe
+
+    def _sync_last(self, log: AppendLog) -> bool:
+        """As `sync_now`, but in the thread: signals are heard while a disk takes long."""
+        self.begin_sync(log)
+        self.finish_sync()
+        return not log.writes_held and (log.synced == log.written or self.sync_now(log))
 
     def begin_anew(self) -> None:
         """All data are others now (a master's): the log begins with a copy of them; the old one stays until then.

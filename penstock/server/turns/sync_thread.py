@@ -2,9 +2,15 @@
 
 from collections.abc import Callable
 from concurrent.futures import Future
+from typing import Final
 
 from penstock.server.turns.log_threads import Threads
 from penstock.storage.aof.append_log import AppendLog, Sync
+
+SLOW_S: Final = 1.0
+IS_SLOW: Final = (
+    "The disk takes long to sync the log, and the server waits. If it is ending, a second signal ends it now."
+)
 
 
 class SyncThread:
@@ -44,7 +50,11 @@ class SyncThread:
         future.result()
         return sync
 
-    def wait(self) -> None:
-        """Wait until it has ended; `end` has the result."""
+    def wait(self, report: Callable[[str], None]) -> None:
+        """Wait until it has ended; `end` has the result. A line is reported where that takes long."""
         if self._future is not None:
-            self._future.exception()
+            try:
+                self._future.exception(SLOW_S)
+            except TimeoutError:
+                report(IS_SLOW)
+                self._future.exception()

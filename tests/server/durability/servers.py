@@ -82,7 +82,7 @@ class Server:
 class RealServer:
     """A server's engine and log on the real disk."""
 
-    def __init__(self, root: Path, disk: "FlakyDisk | HaltingDisk | None" = None, **settings: str) -> None:
+    def __init__(self, root: Path, disk: "DelegatingDisk | None" = None, **settings: str) -> None:
         self.settings = Settings()
         for name, value in ({"dir": str(root)} | settings).items():
             self.settings.read_line([name.replace("_", "-"), value], set())

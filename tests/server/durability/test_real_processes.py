@@ -4,6 +4,7 @@ import os
 import re
 import signal
 import subprocess
+import threading
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,9 @@ import redis
 
 from penstock.commands.server.info_sections import fields_of
 from penstock.server.files.rewrite_child import BASE_WRITTEN
-from tests.server.durability.servers import FlakyDisk, HaltingDisk, RealServer
+from penstock.server.turns.sync_thread import IS_SLOW
+from penstock.storage.aof.append_log import SYNC
+from tests.server.durability.servers import DelegatingDisk, FlakyDisk, HaltingDisk, RealServer
 from tests.support.server_process import running_server
 
 
@@ -47,6 +50,38 @@ def test_a_forked_rewrite_loses_nothing_that_comes_meanwhile(tmp_path: Path, pol
     assert "aof_last_bgrewrite_status:ok\r\n" in server.engine.persistence.info()
     assert server.engine.persistence.forks == 1
     again.durability.close()
+
+
+class SyncsNoted(DelegatingDisk):
+    """Notes which thread syncs."""
+
+    def __init__(self) -> None:
+        self.threads: list[str] = []
+
+    def reach(self, point: str) -> None:
+        if point == SYNC:
+            self.threads.append(threading.current_thread().name)
+
+
+def test_the_last_sync_keeps_no_signal_from_the_server_however_long_it_takes(tmp_path: Path) -> None:
+    disk = SyncsNoted()
+    server = RealServer(tmp_path, disk, appendfsync="everysec")
+    server.turn("SET a 1")
+
+    assert server.durability.close()
+    assert disk.threads == ["log"]  # a handler of Python's runs in the main thread, between two of its steps
+
+
+def test_a_server_that_waits_for_a_slow_sync_says_so_and_a_second_signal_ends_it(tmp_path: Path) -> None:
+    with running_server(dir=tmp_path, environment={"PENSTOCK_FAULT": "sync:sleep600000ms"}) as process:
+        redis.Redis(port=process.port).set("a", 1)
+        os.kill(process.pid, signal.SIGTERM)
+        process.wait_until_said(IS_SLOW)
+        os.kill(process.pid, signal.SIGTERM)
+
+        assert process.wait() == 1
+    with running_server(dir=tmp_path) as again:
+        assert redis.Redis(port=again.port).get("a") == b"1"
 
 
 @pytest.mark.parametrize("fails", [["sync"], ["sync", "base-renamed"], ["sync", "manifest-written"]])
