@@ -1,6 +1,7 @@
 """A snapshot on its way to several replicas, of which one does not take it."""
 
 import asyncio
+from typing import Any
 
 from penstock.clock import ManualClock
 from penstock.engine.replication.replica import Replica
@@ -75,3 +76,37 @@ def test_a_replica_that_takes_nothing_of_its_snapshot_does_not_keep_the_others_w
         "A replica takes nothing of its snapshot: its link is closed.",
         "A snapshot was sent to 1 replicas.",
     ]
+
+
+class Hung(Written):
+    """A child that does not get on: it is stopped, or its disk does not answer."""
+
+    def poll(self) -> str | None:
+        return None
+
+
+def test_a_child_that_hangs_is_ended_when_no_replica_waits_for_it_any_more() -> None:
+    said = list[str]()
+    child, first, second = list[Hung](), Peer(), Peer()
+
+    def new_child(_: bool, *rest: Any) -> Hung:
+        child.append(Hung(*rest))
+        return child[-1]
+
+    async def transfer() -> list[bool]:
+        transfers = FullSync(make_engine(), MemoryDisk(), said.append, lambda: None, new_child)
+        transfers.begin([(first, Replica(0)), (second, Replica(0))], without_file=False, field_times=True)
+        runs = []
+        for link in (None, first, second):
+            if link is not None:
+                link.abort()
+            await asyncio.sleep(0)
+            transfers.cron()
+            await asyncio.sleep(0)
+            runs.append(transfers.runs)
+        transfers.stop()
+        return runs
+
+    assert asyncio.run(transfer()) == [True, True, False]
+    assert child[0].pid == 0
+    assert said == ["The snapshot for replicas failed: no replica is left."]

@@ -19,6 +19,8 @@ from penstock.storage.aof.disk import Disk
 
 PIECE_BYTES: Final = 64 * 1024
 MOST_UNSENT: Final = 1024 * 1024  # bytes that a replica has not taken yet; above, it is waited for
+STOPPED: Final = "it was stopped"
+NONE_IS_LEFT: Final = "no replica is left"
 LOOK_EVERY_S: Final = 0.02  # at a child, and at replicas that are waited for
 
 
@@ -60,6 +62,7 @@ class FullSync:
         self._ended = ended
         self._new_child = new_child
         self._child: SnapshotChild | None = None
+        self._receivers: list[Receiver] = []
         self._task: asyncio.Task[None] | None = None
 
     @property
@@ -83,9 +86,14 @@ class FullSync:
             (b"repl-offset", b"%d" % replication.offset),
         ]
         child.start(engine.settings.text("dir"), engine.clock.now_us() // 1000)
-        self._child = child
+        self._child, self._receivers = child, receivers
         engine.persistence.forks += 1
         self._task = asyncio.get_running_loop().create_task(self._run(child, receivers))
+
+    def cron(self) -> None:
+        """Called ten times a second: a snapshot that no replica waits for is given up, or a slow child holds others."""
+        if self._task is not None and _none_is_left(self._receivers):
+            self._task.cancel()
 
     def stop(self) -> None:
         """At the server's end: the child is killed, and its file removed."""
@@ -103,7 +111,7 @@ class FullSync:
                     self._disk.remove(child.path_of(self._engine.settings.text("dir"), pid))
 
     async def _run(self, child: SnapshotChild, receivers: list[Receiver]) -> None:
-        problem = "it was stopped"
+        problem = STOPPED
         try:
             if isinstance(child, PipeChild):
                 problem = await self._from_pipe(child, receivers)
@@ -114,6 +122,8 @@ class FullSync:
         finally:
             self._put_away()
             self._task = None
+            if problem == STOPPED and _none_is_left(receivers):
+                problem = NONE_IS_LEFT
             for link, found in receivers:
                 if link.closed:
                     continue
@@ -162,8 +172,8 @@ class FullSync:
             await self._send(receivers, b"$EOF:%b\r\n" % mark)
             while piece := await reader.read(PIECE_BYTES):
                 await self._send(receivers, piece)
-                if all(link.closed for link, _ in receivers):
-                    return "no replica is left"
+                if _none_is_left(receivers):
+                    return NONE_IS_LEFT
         finally:
             transport.close()
         problem = await _end_of(child)
@@ -192,6 +202,10 @@ class FullSync:
                 self._report("A replica takes nothing of its snapshot: its link is closed.")
                 link.abort()
             await asyncio.sleep(LOOK_EVERY_S)
+
+
+def _none_is_left(receivers: list[Receiver]) -> bool:
+    return all(link.closed for link, _ in receivers)
 
 
 async def _end_of(child: SnapshotChild) -> str:

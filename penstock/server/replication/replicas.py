@@ -226,6 +226,7 @@ class Replicas:
         if self.link is not None:
             self.link.cron()
         self._targets.cron()
+        self._full_sync.cron()
         self._begin_if_due()
         if self._replication.stream is not None or self._replication.arrivals:
             self.end_of_turn()
