@@ -6,6 +6,7 @@ from penstock.config.settings import Settings
 from penstock.engine.conditions import Conditions
 from penstock.engine.session import NO_PLACES, Session
 from penstock.engine.state import LOADING, MONITORED, TRACKED
+from penstock.engine.table.known_commands import KnownCommands
 from penstock.engine.table.row import Row
 from penstock.engine.telemetry import monitor_line
 from penstock.engine.telemetry.client_memory import HELD_NAME
@@ -24,11 +25,14 @@ class Clients:
     """
 
     __slots__ = (
-        "_conditions", "_settings", "follows_changes", "follows_groups", "master", "monitors", "next_id",
+        "_commands", "_conditions", "_settings", "follows_changes", "follows_groups", "master", "monitors", "next_id",
         "outgoing", "sessions", "to_close", "tracking", "watchers",
     )  # fmt: skip
 
-    def __init__(self, settings: Settings, chance: random.Random, conditions: Conditions) -> None:
+    def __init__(
+        self, settings: Settings, chance: random.Random, conditions: Conditions, commands: KnownCommands
+    ) -> None:
+        self._commands = commands
         self._conditions = conditions
         self._settings = settings
         self.next_id = 1
@@ -78,7 +82,7 @@ class Clients:
         """After the request was run, in the database it left the session in (Redis 8.6.3)."""
         if not monitor_line.is_shown(row):
             return
-        line = monitor_line.line(session, db_index, row, request, now_us)
+        line = monitor_line.line(self._commands, session, db_index, row, request, now_us)
         self.outgoing += [(monitor, line) for monitor in self.monitors if not monitor.is_silent]
 
     # -- changes (WATCH, CLIENT TRACKING) ---------------------------------------------------------------------------

@@ -145,14 +145,14 @@ class ServerState:
         self.expiry_is_behind = False
         self.replication = Replication(settings, clock, chance)
         self.statistics = Statistics(clock.now_us() // 1000)
-        self.telemetry = Telemetry(settings, clock, chance, self.conditions)
+        self.telemetry = Telemetry(settings, clock, chance, self.conditions, commands)
         self.clock_jumps = ClockJumps(clock)
         self.compatibility = client_compat.of(settings)
         if self.compatibility.is_valkey:
             self.telemetry.large.follow_settings()
         self.policies = PolicyState(self.compatibility, self.conditions)
         # clients, and messages to them
-        self.clients = Clients(settings, chance, self.conditions)
+        self.clients = Clients(settings, chance, self.conditions, commands)
         self.access = AccessControl(settings, clock, catalog, ServerSessions(self), self.statistics)
         self.subscriptions = Subscriptions()
         self.key_events = KeyEvents(settings, self.subscriptions, self.clients, self.conditions)

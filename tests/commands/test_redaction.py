@@ -6,6 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from penstock.commands import registry
+from penstock.engine.table.row import Row
 from penstock.engine.telemetry.redaction import redacted
 from tests.support.dialogue import Dialogue
 from tests.support.reference_server import NoReference, reference_server
@@ -31,7 +32,14 @@ REFUSED = [  # Redis shows the password in most of them
     "CONFIG SET hz x requirepass secret", "ACL SETUSER default on nonsense >secret",
     "MIGRATE h 1 nokey 0 1 FOO AUTH secret", "MIGRATE h 1 nokey 0 1 AUTH2 secret",
     "MIGRATE h 1 nokey 0 1 x AUTH2 bob secret",
+    "ACL DRYRUN default AUTH secret", "ACL DRYRUN default ACL DRYRUN default HELLO 3 AUTH default secret",
+    "ACL DRYRUN default AUHT secret", "ACL DRYRUN default ACL SETUSSER bob >secret", "ACL DRYRUN nobody AUTH secret",
+    "COMMAND GETKEYS AUTH secret", "command getkeysandflags migrate h 1 k 0 1 auth secret",
+    "COMMAND GETKEYS COMMAND GETKEYSANDFLAGS ACL DRYRUN default config set requirepass secret",
 ]  # fmt: skip
+ROWS = [row for top in registry.table().values() for row in (top, *top.subcommands.values())]
+HIDING = [row for row in ROWS if row.hide is not None]
+ASKING = [row for row in ROWS if row.asks_about]
 HELLO = registry.table()[b"HELLO"]
 WORDS = [b"SETNAME", b"AUTH", b"n", b"default", b"secret"]
 
@@ -73,5 +81,28 @@ def test_whatever_the_order_of_hellos_words_the_password_behind_auth_is_hidden(n
     for count in range(1, 6):
         for words in itertools.product(WORDS, repeat=count):
             request = [b"HELLO", name.encode(), *words, b"AUTH", b"default", b"PASSWORD"]
-            assert b"PASSWORD" not in redacted(HELLO, request), request
-            assert len(redacted(HELLO, request)) == len(request)
+            shown = redacted(registry.COMMANDS, HELLO, request)
+            assert b"PASSWORD" not in shown, request
+            assert len(shown) == len(request)
+
+
+def named(row: Row) -> list[bytes]:
+    return row.name.encode().split(b"|")
+
+
+@pytest.mark.parametrize("asking", ASKING, ids=lambda row: row.name)
+@pytest.mark.parametrize("hiding", HIDING, ids=lambda row: row.name)
+def test_a_request_that_is_asked_about_is_hidden_as_by_itself(asking: Row, hiding: Row) -> None:
+    before = [*named(asking), b"default"][: asking.asks_about]
+    request = [*named(hiding), *b"requirepass secret AUTH AUTH >secret AUTH secret".split()]
+
+    by_itself = redacted(registry.COMMANDS, hiding, request)
+
+    assert by_itself != request
+    assert redacted(registry.COMMANDS, asking, before + request) == before + by_itself
+    twice = redacted(registry.COMMANDS, asking, before + before + request)
+    assert twice == before + before + by_itself
+
+
+def test_what_asks_about_requests_is_known() -> None:
+    assert {row.name for row in ASKING} == {"ACL|DRYRUN", "COMMAND|GETKEYS", "COMMAND|GETKEYSANDFLAGS"}

@@ -36,6 +36,7 @@ TRAITS: Final = frozenset({
     "touches_nothing",  # is as quick and harmless as a command that touches data only
     "while_subscribed",  # may be sent by a RESP2 client that is subscribed
 })  # fmt: skip
+REQUEST: Final = "command [arg [arg ...]]"  # in the syntax of a command that asks about a request
 MOST_WORDS: Final = 2**31  # of a request that may have any number: no protocol limit is above it
 
 
@@ -91,11 +92,11 @@ class Row:
     """
 
     __slots__ = (
-        "arity", "batch_shape", "channels", "declared", "denyoom", "fast", "find_keys", "flags", "for_replicas",
-        "group", "guarded_by", "has_keys", "hidden", "hide", "is_container", "is_replicated", "key_specs", "keys_move",
-        "label", "least_words", "loading", "most_words", "moves_slot_keys", "name", "no_auth", "no_multi", "only_key",
-        "only_looks", "ordinary", "pubsub", "runs_script", "spreads", "subcommands", "syntax", "title", "transactional",
-        "write",
+        "arity", "asks_about", "batch_shape", "channels", "declared", "denyoom", "fast", "find_keys", "flags",
+        "for_replicas", "group", "guarded_by", "has_keys", "hidden", "hide", "is_container", "is_replicated",
+        "key_specs", "keys_move", "label", "least_words", "loading", "most_words", "moves_slot_keys", "name", "no_auth",
+        "no_multi", "only_key", "only_looks", "ordinary", "pubsub", "runs_script", "spreads", "subcommands", "syntax",
+        "title", "transactional", "write",
     )  # fmt: skip
 
     def __init__(self, declared: Declaration, is_container: bool) -> None:
@@ -114,6 +115,8 @@ class Row:
         self.keys_move = "movablekeys" in self.flags  # other words of the request say where they are
         self.channels = Channels(declared.channels) if declared.channels else None
         self.hide = declared.hide
+        before, found, _ = declared.syntax.partition(REQUEST)
+        self.asks_about = len(name.split("|")) + len(before.split()) if found else 0  # where a request begins; 0: none
         self.hidden = declared.hidden
         self.arity = declared.arity or grammar.arity(name, declared.syntax, declared.hidden)
         self.least_words = abs(self.arity)  # of a request

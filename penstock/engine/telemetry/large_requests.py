@@ -6,6 +6,7 @@ from penstock.config.settings import Settings
 from penstock.engine.conditions import Conditions
 from penstock.engine.session import Session
 from penstock.engine.state import REPLIES_WITHHELD, WEIGHED
+from penstock.engine.table.known_commands import KnownCommands
 from penstock.engine.table.row import Row
 from penstock.engine.telemetry.request_log import RequestLog
 from penstock.native.resp_sizes import request_bytes
@@ -23,11 +24,11 @@ class LargeRequests:
 
     __slots__ = ("_conditions", "_from_reply", "_from_request", "_settings", "replies", "requests")
 
-    def __init__(self, settings: Settings, conditions: Conditions) -> None:
+    def __init__(self, settings: Settings, conditions: Conditions, commands: KnownCommands) -> None:
         self._settings = settings
         self._conditions = conditions
-        self.requests = RequestLog(settings, "commandlog-large-request-max-len")
-        self.replies = RequestLog(settings, "commandlog-large-reply-max-len")
+        self.requests = RequestLog(settings, commands, "commandlog-large-request-max-len")
+        self.replies = RequestLog(settings, commands, "commandlog-large-reply-max-len")
         self._from_request = self._from_reply = _NEVER  # bytes
 
     def follow_settings(self) -> None:

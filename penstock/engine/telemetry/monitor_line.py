@@ -3,6 +3,7 @@
 from typing import Final
 
 from penstock.engine.session import Session
+from penstock.engine.table.known_commands import KnownCommands
 from penstock.engine.table.row import Row
 from penstock.engine.telemetry.redaction import redacted
 from penstock.protocol import reply
@@ -25,9 +26,11 @@ def quoted(word: bytes) -> str:
     return '"' + "".join([_SHOWN[byte] for byte in word]) + '"'
 
 
-def line(session: Session, db_index: int, row: Row, request: list[bytes], now_us: int) -> bytes:
+def line(
+    commands: KnownCommands, session: Session, db_index: int, row: Row, request: list[bytes], now_us: int
+) -> bytes:
     """The reply that a monitor gets: `+1795300000.123456 [0 127.0.0.1:55732] "set" "a" "1"`."""
     seconds, micros = divmod(now_us, 1_000_000)
     address = f"unix:{session.address}" if session.unix_socket else session.address
-    shown = " ".join([quoted(word) for word in redacted(row, request)])
+    shown = " ".join([quoted(word) for word in redacted(commands, row, request)])
     return reply.simple(f"{seconds}.{micros:06d} [{db_index} {address}] {shown}".encode())

@@ -4,6 +4,7 @@ from collections import deque
 
 from penstock.config.settings import Settings
 from penstock.engine.session import Session
+from penstock.engine.table.known_commands import KnownCommands
 from penstock.engine.table.row import Row
 from penstock.engine.telemetry.redaction import redacted
 from penstock.protocol import reply
@@ -44,8 +45,9 @@ class RequestLog:
     Ids grow for ever: RESET empties the log and does not start them again.
     """
 
-    def __init__(self, settings: Settings, most: str) -> None:
+    def __init__(self, settings: Settings, commands: KnownCommands, most: str) -> None:
         self._settings = settings
+        self._commands = commands
         self._most = most
         self.requests: deque[LoggedRequest] = deque()
         self.next_id = 0
@@ -60,9 +62,8 @@ class RequestLog:
         if not most:
             return
         number = self._settings.number
-        kept = _shortened(
-            redacted(row, request), number("slowlog-entry-max-argc"), number("slowlog-entry-max-string-len")
-        )
+        shown = redacted(self._commands, row, request)
+        kept = _shortened(shown, number("slowlog-entry-max-argc"), number("slowlog-entry-max-string-len"))
         address, name = session.address, session.name
         if session.asks_for is not None:
             is_shown = self._settings.passes_for_valkey

@@ -7,6 +7,7 @@ from penstock.config.settings import Settings
 from penstock.engine.conditions import Conditions
 from penstock.engine.session import Session
 from penstock.engine.state import MEASURED
+from penstock.engine.table.known_commands import KnownCommands
 from penstock.engine.table.row import Row
 from penstock.engine.telemetry.hot_keys import HotKeys
 from penstock.engine.telemetry.identity import Identity
@@ -23,13 +24,20 @@ class Telemetry:
         "_clock", "_conditions", "_settings", "descriptions", "hot_keys", "identity", "large", "latency", "slow_log",
     )  # fmt: skip
 
-    def __init__(self, settings: Settings, clock: Clock, chance: random.Random, conditions: Conditions) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        clock: Clock,
+        chance: random.Random,
+        conditions: Conditions,
+        commands: KnownCommands,
+    ) -> None:
         self._settings = settings
         self._clock = clock
         self._conditions = conditions
         self.identity = Identity(chance)
-        self.slow_log = RequestLog(settings, "slowlog-max-len")
-        self.large = LargeRequests(settings, conditions)
+        self.slow_log = RequestLog(settings, commands, "slowlog-max-len")
+        self.large = LargeRequests(settings, conditions, commands)
         self.latency = LatencyMonitor()
         self.hot_keys: HotKeys | None = None
         self.descriptions: dict[str, bytes] = {}
