@@ -259,11 +259,9 @@ def test_an_action_is_shown_before_it_is_run_and_with_its_reply_after(
             "dead-letter",
             {"ids": ["1-0"], "target": "dead"},
             [
-                "MULTI",
                 'XADD dead * number 1 customer "Zo\\xc3\\xab" _stream orders _group shop _id 1-0 _deliveries 1'
                 ' _consumer alice _reason "moved by hand"',
                 "XACK orders shop 1-0",
-                "EXEC",
             ],
         ),
         ("claim", {"ids": ["1-0"], "consumer": "b", "db": 2}, ["SELECT 2", "XCLAIM orders shop b 0 1-0 JUSTID"]),
@@ -302,6 +300,24 @@ def test_an_entry_is_not_acknowledged_if_its_dead_letter_cannot_be_written(
 
     assert (answer.status, answer.json) == (409, {"error": "dead holds a string, no stream."})
     assert client.xpending("orders", "shop")["pending"] == 1
+
+
+@pytest.mark.parametrize("action", ["dead-letter", "redrive"])
+def test_an_entry_that_cannot_be_added_elsewhere_stays(
+    client: redis.Redis, console: ConsoleClient, action: str
+) -> None:
+    with_pending(client)
+    client.xreadgroup("shop", "alice", {"orders": ">"})
+    client.xadd("full", {"f": "v"}, f"{2**64 - 1}-{2**64 - 2}")  # one id is left
+
+    moved = console.act(action, key="orders", group="shop", target="full", ids=["1-0", "2-0"], run=True)
+
+    pending = [one["message_id"] for one in client.xpending_range("orders", "shop", "-", "+", 10)]
+    present = [entry_id for entry_id, _ in entries_of(client, "orders")]
+    assert client.xlen("full") == 2
+    assert (pending if action == "dead-letter" else present) == ["2-0"]
+    assert moved["lines"][-1].endswith(" 1-0")
+    assert "exhausted" in moved["replies"][1][0]
 
 
 @pytest.mark.parametrize(
@@ -433,12 +449,13 @@ def test_where_the_database_or_the_transaction_is_refused_nothing_is_run(
     guarded.enter("clerk", "pw")
     chosen: dict[str, Any] = {"key": "orders", "group": "shop", "ids": ["1-0"], "run": True}
 
-    elsewhere = guarded.act("acknowledge", db=1, **chosen)
-    buried = guarded.act("dead-letter", target="dead", **chosen)
+    elsewhere = guarded.post("/api/action", {"action": "acknowledge", "db": 1} | chosen)
+    popped = guarded.post("/api/action", {"action": "command", "line": "blpop orders 1", "run": True})
 
-    assert "run the 'select' command" in elsewhere["replies"][-1][0]
-    assert all("run the 'multi' command" in one[0] for one in buried["replies"])
-    assert (keeper.xpending("orders", "shop")["pending"], keeper.exists("dead")) == (1, 0)
+    assert (elsewhere.status, popped.status) == (409, 409)
+    assert "run the 'select' command" in elsewhere.json["error"]
+    assert "run the 'multi' command" in popped.json["error"]
+    assert keeper.xpending("orders", "shop")["pending"] == 1
 
 
 def test_a_change_without_the_pages_token_is_refused(console: ConsoleClient) -> None:

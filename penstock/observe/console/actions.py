@@ -59,6 +59,9 @@ class Action:
         self._asked = asked
         self.db = self._number("db", 0)
         self.step = Step()
+        self._moved: list[
+            bytes
+        ] = []  # entries that are added elsewhere, each by a request, before the last removes them
         self._key = b"" if asked.get("action") == "command" else self._bytes("key")
         kinds: dict[str, Callable[[], Awaitable[list[Words]]]] = {
             "claim": self._claim,
@@ -78,6 +81,21 @@ class Action:
     async def requests(self) -> list[Words]:
         """The requests that carry it out. BadAction, RefusedByServer, Gone."""
         return await self._kind()
+
+    async def run(self, requests: list[Words]) -> list[tuple[Words, Any]]:
+        """Send them: those that were sent, each with its reply. RefusedByServer, Gone.
+
+        An entry that could not be added elsewhere stays where it is. A transaction would remove it all the same: EXEC
+        goes on behind a request that fails (no id is left, a right was taken away meanwhile).
+        """
+        adding = requests[: len(self._moved) or None]
+        replies = await self._client.pipeline(adding, self.db)
+        sent = list(zip(adding, replies, strict=True))
+        added = [one for one, reply in zip(self._moved, replies, strict=False) if isinstance(reply, bytes)]
+        if added:
+            removing = [*requests[-1][: -len(self._moved)], *added]
+            sent.append((removing, await self._client.ask(*removing, db=self.db)))
+        return sent
 
     # -- parameters -----------------------------------------------------------------------------------------------
 
@@ -155,7 +173,7 @@ class Action:
         return [[b"XACK", self._key, self._bytes("group"), *await self._ids()]]
 
     async def _dead_letter(self) -> list[Words]:
-        """Into the stream that the group's policy names by XNACK FATAL, into any other by a transaction."""
+        """Into the stream that the group's policy names by XNACK FATAL, into any other by XADD and XACK."""
         group, ids, target = self._bytes("group"), await self._ids(), self._bytes("target")
         for one in checked(await self._client.ask(b"XINFO", b"GROUPS", self._key, db=self.db)):
             about = fields_of(one)
@@ -163,7 +181,7 @@ class Action:
             if about[b"name"] == group and policy.get(b"deadletter") == target:
                 return [[b"XNACK", self._key, group, b"FATAL", b"IDS", b"%d" % len(ids), *ids]]
         await self._check_target(target)
-        requests: list[Words] = [[b"MULTI"]]
+        requests: list[Words] = []
         for entry_id in ids:
             fields = await self._fields(entry_id)
             held = checked(await self._client.ask(b"XPENDING", self._key, group, entry_id, entry_id, b"1", db=self.db))
@@ -173,12 +191,13 @@ class Action:
             values = (self._key, group, entry_id, b"%d" % deliveries, consumer, b"moved by hand")
             reason_fields = [word for pair in zip(DEAD_FIELDS, values, strict=True) for word in pair]
             requests.append([b"XADD", target, b"*", *fields, *reason_fields])
-        return [*requests, [b"XACK", self._key, group, *ids], [b"EXEC"]]
+        self._moved = ids
+        return [*requests, [b"XACK", self._key, group, *ids]]
 
     async def _redrive(self) -> list[Words]:
         """Dead letters go back into the streams they came from, without the fields that say so."""
         ids = await self._ids()
-        requests: list[Words] = [[b"MULTI"]]
+        requests: list[Words] = []
         for entry_id in ids:
             fields = await self._fields(entry_id)
             pairs = list(zip(fields[::2], fields[1::2], strict=True))
@@ -189,10 +208,11 @@ class Action:
             await self._check_target(source)
             kept = [word for pair in pairs if pair[0] not in DEAD_FIELDS for word in pair]
             requests.append([b"XADD", source, b"*", *(kept or fields)])
-        return [*requests, [b"XDEL", self._key, *ids], [b"EXEC"]]
+        self._moved = ids
+        return [*requests, [b"XDEL", self._key, *ids]]
 
     async def _check_target(self, key: bytes) -> None:
-        """RefusedByServer for a key that holds no stream: a transaction does the rest though its XADD fails."""
+        """RefusedByServer for a key that holds no stream."""
         kind = checked(await self._client.ask(b"TYPE", key, db=self.db))
         if kind not in (b"stream", b"none"):
             raise RefusedByServer(f"{names.request_line([key])} holds a {kind.decode()}, no stream.")

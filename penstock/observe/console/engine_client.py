@@ -14,6 +14,7 @@ from typing import Any, Final, TypeAlias, cast
 import hiredis
 
 from penstock.engine.session import Endpoints
+from penstock.observe.console.replies import checked
 from penstock.protocol.reply import bulks
 from penstock.server.connections.connection import Connection
 from penstock.server.turns.turn import Turn
@@ -89,9 +90,9 @@ class EngineClient:
     async def pipeline(self, requests: Sequence[Words], db: int | None = None) -> list[Any]:
         """The replies to some requests, in a database if one is named. Gone if the connection ends.
 
-        The database and a transaction's MULTI are asked for first. Where that is refused, the requests are not sent,
-        and get its reply: they would be run in another database, or one by one. Replies are read to the end also where
-        a page leaves before: others of its session use the connection.
+        The database and a transaction's MULTI are asked for first. RefusedByServer if that is refused: the requests are
+        not sent, as they would be run in another database, or one by one. Replies are read to the end also where a page
+        leaves before: others of its session use the connection.
         """
         return await asyncio.shield(self._pipeline(requests, db))
 
@@ -112,15 +113,12 @@ class EngineClient:
     async def _carry_out(self, requests: list[Words], db: int | None) -> list[Any]:
         if db is not None and db != self._db:
             (selected,) = await self._exchange([[b"SELECT", b"%d" % db]])
-            if isinstance(selected, hiredis.ReplyError):
-                return [selected] * len(requests)
+            checked(selected)
             self._db = db
         if requests[:1] != [MULTI]:
             return await self._exchange(requests)
         (begun,) = await self._exchange([MULTI])
-        if isinstance(begun, hiredis.ReplyError):
-            return [begun] * len(requests)
-        return [begun, *await self._exchange(requests[1:])]
+        return [checked(begun), *await self._exchange(requests[1:])]
 
     async def _exchange(self, requests: Sequence[Words]) -> list[Any]:
         self._writer.write(b"".join([bulks(words) for words in requests]))

@@ -229,14 +229,16 @@ class Console:
         asked = await json_of(request)
         action = Action(login.client, asked)
         requests = await action.requests()
-        lines = [names.request_line(words) for words in [*action.step.asked, *requests]]
+        is_run = asked.get("run") is True
+        sent = await action.run(requests) if is_run else [(words, None) for words in requests]
+        step = action.step
+        lines = [names.request_line(words) for words in [*step.asked, *[words for words, _ in sent]]]
         if action.db:
             lines.insert(0, f"SELECT {action.db}")
-        step = action.step
         about: dict[str, object] = {"entries": step.entries, "after": step.after} if step.asked else {}
-        if asked.get("run") is not True:
+        if not is_run:
             return web.json_response({"lines": lines} | about)
-        replies = [names.reply_lines(one) for one in await login.client.pipeline(requests, action.db)]
+        replies = [names.reply_lines(reply) for _, reply in sent]
         replies[:0] = [[f"{step.entries} entries"] for _ in step.asked]
         if action.db:
             replies.insert(0, ["OK"])
