@@ -172,6 +172,51 @@ def test_a_required_password_is_asked_for() -> None:
         FakeRedis(server=server).ping()
 
 
+USERS = {  # rules behind ACL SETUSER
+    "open": "on nopass ~a* +@all", "closed": "on >pw ~a* +@all", "off": "off nopass ~* +@all",
+    "gone": "on nopass ~* +@all",
+}  # fmt: skip
+LOGINS: list[dict[str, Any]] = [
+    {"username": name, "password": password}
+    for name in (*USERS, "unknown", "default")
+    for password in ("pw", "x", None)
+]
+
+
+def whoami(client: Any, secret: str) -> str:
+    """The user that a client acts as, and whether it may read a key; or why it is refused."""
+    try:
+        name = client.acl_whoami()
+    except redis.AuthenticationError as refusal:
+        return str(refusal)
+    try:
+        return f"{name} reads {client.get(secret)}"
+    except redis.exceptions.NoPermissionError as refusal:
+        return f"{name}: {refusal}"
+
+
+@pytest.mark.parametrize("protocol", [2, 3])
+@pytest.mark.parametrize("login", LOGINS, ids=str)
+def test_a_client_has_the_rights_of_its_user_as_over_tcp(login: dict[str, Any], protocol: int) -> None:
+    server = FakeServer()
+    options: dict[str, Any] = {"protocol": protocol, "decode_responses": True} | login
+    with TcpFakeServer(("127.0.0.1", 0)) as tcp:
+        host, port = tcp.server_address
+        there = redis.Redis(host, port, retry=NO_RETRY, **options)
+        here = FakeRedis(server=server, **options)
+        for keeper in (redis.Redis(host, port), FakeRedis(server=server)):
+            for name, rules in USERS.items():
+                keeper.execute_command("ACL", "SETUSER", name, *rules.split())
+            keeper.set("secret", "s")
+            FakeRedis(server=server, username="gone").ping()
+            keeper.acl_deluser("gone")
+            keeper.close()
+
+        assert whoami(here, "secret") == whoami(there, "secret")
+        here.close()
+        there.close()
+
+
 def test_a_server_lives_as_long_as_what_refers_to_it() -> None:
     client = FakeRedis()
     kept = weakref.ref(client.connection_pool.connection_kwargs["server"])

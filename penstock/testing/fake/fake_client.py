@@ -29,10 +29,10 @@ class FakeLink:
 def _options_there(server: FakeServer, options: dict[str, Any]) -> dict[str, Any]:
     """The options of a connection that mean something on a server in the process.
 
-    A password that the server does not ask for is left out: fakeredis takes any.
+    A login that the server does not ask for is left out: fakeredis takes any.
     """
-    user = server.embedded.engine.server.access.users.get(str(options.get("username") or DEFAULT.decode()).encode())
-    left_out = PLACE | LOGIN if user is None or user.open_to_all else PLACE
+    name = str(options.get("username") or DEFAULT.decode())
+    left_out = PLACE if server.asks_for_login(name.encode()) else PLACE | LOGIN
     return {name: value for name, value in options.items() if name not in left_out and not name.startswith("ssl")}
 
 

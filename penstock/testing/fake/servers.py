@@ -11,6 +11,7 @@ from typing import Any, Final, TypeAlias
 
 from penstock.clock import PatchedClock
 from penstock.config.settings import is_of_valkey
+from penstock.engine.access.users import DEFAULT
 from penstock.engine.table.client_compat import VERSIONS
 from penstock.testing.embedded import Server
 
@@ -55,8 +56,18 @@ class FakeServer:
         server_type: str = "redis",
         config: dict[bytes, bytes] | None = None,
     ) -> None:
+        self._has_users = False
         directives = {name.decode(): value.decode() for name, value in (config or {}).items()}
         self.embedded = PatchedTimeServer(compat_version=compat_version_of(version, server_type), **directives).start()
+
+    def asks_for_login(self, user: bytes) -> bool:
+        """Whether a client that names a user must log in as that one: it would have the rights of `default` otherwise.
+
+        Not if `default` needs no password and is meant, or is the only user that there ever was.
+        """
+        access = self.embedded.engine.server.access
+        self._has_users = self._has_users or len(access.users) > 1
+        return not access.default.needs_no_login() or (self._has_users and user != DEFAULT)
 
     @property
     def connected(self) -> bool:
