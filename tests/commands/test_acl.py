@@ -359,6 +359,11 @@ LISTENERS = {
     "all channels": ("PSUBSCRIBE c:*", "allchannels", False),
     "a command that is gone": ("SUBSCRIBE d", "-subscribe", False),
     "a user that is off": ("SUBSCRIBE d", "off", False),
+    "all requests": ("MONITOR", "-monitor", True),
+    "all requests still": ("MONITOR", "nocommands +monitor", False),
+    "all changes": ("PSYNC ? -1", "-@dangerous", True),
+    "a snapshot and all changes": ("SYNC", "-@all", True),
+    "all changes by one of two commands": ("PSYNC ? -1", "-psync", False),
 }
 
 

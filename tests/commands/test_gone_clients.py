@@ -180,3 +180,18 @@ def test_what_a_client_that_has_gone_sent_behind_is_not_handled(server: FakeServ
     assert gone.session.blocked is not None
     server.engine.server.disconnect(gone.session)
     assert gone.session.blocked is None
+
+
+@pytest.mark.parametrize("feed", ["SUBSCRIBE d", "MONITOR"])
+def test_a_listener_that_has_become_another_user_is_closed_when_that_one_is_changed(
+    dialogue: Dialogue, feed: str
+) -> None:
+    joe = dialogue.another()
+    dialogue("ACL SETUSER joe on nopass +auth")
+    joe("HELLO 3")
+    joe.raw(feed)
+    joe("AUTH joe x")
+
+    dialogue("ACL SETUSER joe +ping")
+
+    assert dialogue.engine.clients.to_close == [joe.session]

@@ -25,7 +25,7 @@ FAILOVER_AT: Final = 3  # the word of PSYNC that asks to take over
     "SYNC",
     since="1.0.0",
     flags="admin noscript no_async_loading no_multi",
-    traits="for_replicas",
+    traits="feeds_replicas for_replicas",
     complexity="",
     summary="Sends a copy of everything, then every change. Replicas ask for it.",
 )
@@ -38,7 +38,7 @@ def sync(ctx: Context, args: list[bytes]) -> bytes:
     "replicationid offset",
     since="2.8.0",
     flags="admin noscript no_async_loading no_multi",
-    traits="for_replicas",
+    traits="feeds_replicas for_replicas",
     complexity="",
     summary="Sends every change from an offset on, or a copy of everything before. Replicas ask for it.",
     arity=-3,

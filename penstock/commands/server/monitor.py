@@ -13,6 +13,7 @@ from penstock.protocol import reply
     "MONITOR",
     since="1.0.0",
     flags="admin noscript loading stale",
+    traits="feeds_monitors",
     complexity="",
     summary="Shows every request that the server runs from now on.",
 )

@@ -15,7 +15,7 @@ from penstock.engine.access.selector import Denial, Reason, has_spaces
 from penstock.engine.access.user_rules import Unmatched, UserRules, with_selectors
 from penstock.engine.access.users import User
 from penstock.engine.session import Session
-from penstock.engine.table.row import Row
+from penstock.engine.table.row import FEEDS_MONITORS, FEEDS_REPLICAS, Row
 from penstock.engine.telemetry.statistics import Statistics
 from penstock.errors import ReplyError, UsageError, shortened
 from penstock.protocol.request_batch import RequestBatch
@@ -268,12 +268,23 @@ class AccessControl:
     # -- their sessions ---------------------------------------------------------------------------------------------
 
     def _hand_over(self, before: User, after: User) -> None:
-        """Sessions of a user have its new rules at once. Subscribers without the right any more are closed."""
+        """Sessions of a user have its new rules at once. Those that may not get what they are sent are closed."""
         for session in self._sessions.every():
             if session.user is before:
                 self._become(session, after)
-                if session.is_subscribed and not _may_listen(after, session):
+                if not (_may_listen(after, session) and self._may_be_fed(after, session)):
                     self._sessions.close(session)
+
+    def _may_be_fed(self, user: User, session: Session) -> bool:
+        """Whether a user may keep the requests that its session monitors, and the replication stream that it is sent.
+
+        Redis 8.6.3 goes on to send both.
+        """
+        feeds = [FEEDS_MONITORS] if session.monitors else []
+        feeds += [FEEDS_REPLICAS] if session.is_replica else []
+        return all(
+            any(user.denial(row, [row.label]) is None for row in self.catalog.with_trait(feed)) for feed in feeds
+        )
 
     def _become(self, session: Session, user: User) -> None:
         """A session acts as a user from now on. It is no longer notified of keys that it may not use now."""

@@ -33,6 +33,10 @@ class CommandCatalog:
         """The names of the commands and subcommands in a category."""
         return [row.name for row in self.every if category in categories(row)]
 
+    def with_trait(self, trait: str) -> list[Row]:
+        """The commands with a trait (row.py)."""
+        return [row for row in self.every if trait in row.declared.traits.split()]
+
     def same_verdict(self, row: Row, batch: RequestBatch) -> bool:
         """Whether the key of a command that has one is the same in all requests of a batch."""
         place = row.only_key

@@ -20,7 +20,11 @@ GUARD: Final = "guarded_by_"
 RUNS_DIGEST: Final = "runs_digest"
 RUNS_FUNCTION: Final = "runs_function"
 RUNS_TEXT: Final = "runs_text"
+FEEDS_MONITORS: Final = "feeds_monitors"
+FEEDS_REPLICAS: Final = "feeds_replicas"
 TRAITS: Final = frozenset({
+    "feeds_monitors",  # its session is sent all requests from then on
+    "feeds_replicas",  # its session is sent all data and all changes from then on
     "for_replicas",  # may be sent by a replica that is attached
     "guarded_by_debug",  # enable-debug-command must allow it
     "guarded_by_module",  # enable-module-command must allow it
