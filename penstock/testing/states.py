@@ -2,6 +2,7 @@
 
 from penstock.engine.engine import Engine
 from penstock.engine.session import NO_CLIENT
+from penstock.errors import UsageError
 from penstock.storage.keyspace import Value
 
 Keys = list[tuple[dict[bytes, Value], dict[bytes, int]]]
@@ -20,17 +21,18 @@ def _copies(values: dict[bytes, Value]) -> dict[bytes, Value]:
 
 
 def restore(engine: Engine, snapshot: Snapshot) -> None:
-    """Replace all keys by those of a snapshot, which can be used again. Watchers and blocked readers learn of it."""
-    session = engine.server.connect()
-    session.authenticated = True
-    engine.handle(session, [b"FLUSHALL"])
-    engine.handle(session, [b"FUNCTION", b"FLUSH"])
-    for code in snapshot.libraries.values():
-        engine.handle(session, [b"FUNCTION", b"LOAD", code])
-    engine.server.disconnect(session)
+    """Replace all keys by those of a snapshot, which can be used again. Watchers and blocked readers learn of it.
+
+    Rules of users, rename-command, a pause and maxmemory do not matter. UsageError if a library is refused.
+    """
     ctx = engine.server.context
     now_us = engine.clock.now_us()
     ctx.begin(NO_CLIENT, now_us)
+    libraries = [[b"FUNCTION", b"LOAD", code] for code in snapshot.libraries.values()]
+    for request in [[b"FLUSHALL"], [b"FUNCTION", b"FLUSH"], *libraries]:
+        _, refusal = engine.replay(ctx, [request], 0)
+        if refusal:
+            raise UsageError(f"restore: {refusal.decode(errors='replace').strip()}")
     for index, (values, expires) in enumerate(snapshot.keys):
         ctx.select(index)
         for key, value in _copies(values).items():

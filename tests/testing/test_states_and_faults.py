@@ -11,6 +11,7 @@ import penstock
 from penstock import cli
 from penstock.errors import UsageError
 from penstock.testing.trace import NO_REPLY
+from tests.support.late_script import LIBRARY
 
 SEED = """\
 # two orders and their group
@@ -105,6 +106,35 @@ def test_a_server_goes_back_to_a_snapshot_as_often_as_one_likes(server: penstock
         assert sorted(client.keys()) == [b"h", b"k", b"s"]
         assert client.ttl("k") == 1000
         assert server.client(db=3).lrange("l", 0, -1) == [b"x"]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "ACL SETUSER default -flushall -function", "ACL SETUSER default off", "ACL SETUSER default resetkeys",
+        "CONFIG SET requirepass secret", "CONFIG SET maxmemory 1", "CLIENT PAUSE 100000 ALL",
+    ],
+)  # fmt: skip
+def test_a_server_goes_back_to_a_snapshot_whatever_clients_may_do(server: penstock.Server, change: str) -> None:
+    server.client().acl_setuser("keeper", enabled=True, nopass=True, commands=["+@all"], keys=["*"])
+    keeper = server.client(username="keeper")
+    keeper.execute_command("FUNCTION", "LOAD", LIBRARY)
+    snapshot = server.snapshot()
+    keeper.set("k", "v")
+    keeper.execute_command(*change.split())
+
+    server.restore(snapshot)
+
+    assert [len(db) for db in server.engine.keyspace.databases] == [0] * 16
+    assert list(server.engine.keyspace.libraries) == [b"lib"]
+
+
+def test_a_server_goes_back_to_a_snapshot_where_clients_have_no_flushall() -> None:
+    with penstock.Server(rename_command="FLUSHALL gone") as server:
+        snapshot = server.snapshot()
+        server.client().set("k", "v")
+        server.restore(snapshot)
+        assert not server.client().dbsize()
 
 
 def test_a_watching_client_learns_that_the_keys_were_replaced(server: penstock.Server, client: redis.Redis) -> None:
