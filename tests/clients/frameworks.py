@@ -178,7 +178,15 @@ ALONE = (
         "worker is killed, or the server goes down, between the two. On a busy machine one or two of 400 were "
         "lost here, and one on Redis 8.6.3",
     ),
-    _python("dramatiq", "dramatiq", "dramatiq dramatiq_app -p 1 -t 2", "broker, results, heartbeat"),
+    _python(
+        "dramatiq",
+        "dramatiq",
+        "dramatiq dramatiq_app -p 1 -t 2",
+        "broker, results, heartbeat",
+        kept=396,
+        remark="stores a result once and then acknowledges its job, although it could not be stored: a job that ends "
+        "while the server is down has no result, on Redis 8.6.3 as here. Two workers have four such jobs at most",
+    ),
     _python(
         "huey",
         "huey",

@@ -1,12 +1,13 @@
 """dramatiq: lists, hashes and sorted sets behind one Lua script a call; a dead worker's jobs come back by heartbeat."""
 
+import contextlib
 import os
 import sys
 
 import dramatiq
 import job
 from dramatiq.brokers.redis import RedisBroker
-from dramatiq.results import Results
+from dramatiq.results import ResultMissing, Results
 from dramatiq.results.backends.redis import RedisBackend
 
 URL = os.environ["REDIS_URL"]
@@ -29,4 +30,5 @@ if __name__ == "__main__":
     else:
         for number, message_id in job.remembered():
             message = square.message(number).copy(message_id=message_id)
-            job.say(number, message.get_result(block=False))
+            with contextlib.suppress(ResultMissing):
+                job.say(number, message.get_result(block=False))

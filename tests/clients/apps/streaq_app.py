@@ -1,6 +1,7 @@
 """streaQ: tasks on streams behind scripts, some delayed by a sorted set, what a dead worker held reclaimed."""
 
 import asyncio
+import contextlib
 import os
 import sys
 
@@ -30,8 +31,8 @@ async def tell() -> None:
     """The results kept."""
     async with worker:
         for number, task_id in job.remembered():
-            kept = await worker.result_by_id(task_id, timeout=5)
-            job.say(number, kept.result)
+            with contextlib.suppress(TimeoutError):
+                job.say(number, (await worker.result_by_id(task_id, timeout=5)).result)
 
 
 if __name__ == "__main__":

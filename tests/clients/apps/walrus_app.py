@@ -34,5 +34,5 @@ elif sys.argv[1] == "send":
     for number in job.numbers():
         jobs.jobs.add({"number": number})
 else:
-    for number in range(400):
-        job.say(number, kept[number].decode())
+    for number, square in kept:
+        job.say(int(number), square.decode())
