@@ -7,6 +7,7 @@ from penstock.storage.pair_order import Pair, PairOrder
 
 NEVER: Final = 2**63  # later than any deadline
 MOST_MOVED: Final = 1000  # renewed names that one question looks at: 3 ms
+NO_PAIRS: Final = PairOrder()  # of all Deadlines that never had a name; nothing is added
 
 
 class Deadlines:
@@ -24,7 +25,7 @@ class Deadlines:
 
     def __init__(self) -> None:
         self.times: dict[bytes, int] = {}
-        self.order = PairOrder()
+        self.order = NO_PAIRS  # most databases stay without deadlines, and each embedded server has 16
         self._early: dict[bytes, int] = {}
 
     def __len__(self) -> int:
@@ -38,7 +39,10 @@ class Deadlines:
                 return
             self._leave(name, before_ms)
         self.times[name] = when_ms
-        self.order.add((float(when_ms), name))
+        order = self.order
+        if order is NO_PAIRS:
+            order = self.order = PairOrder()
+        order.add((float(when_ms), name))
 
     def renew(self, name: bytes, when_ms: int) -> bool:
         """Replace the deadline of a name that has one; returns whether it has. O(1) where the new one is later."""
@@ -124,6 +128,7 @@ class Deadlines:
 
     def check(self) -> None:
         """Assert the invariants."""
+        assert len(NO_PAIRS) == 0
         self.order.check()
         assert all(early_ms < self.times[name] for name, early_ms in self._early.items())
         placed = {**self.times, **self._early}

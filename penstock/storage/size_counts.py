@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from penstock.storage.types.collection import Counted, SizeCounts, no_counts
 from penstock.storage.types.hashes import Hash
@@ -16,8 +16,12 @@ if TYPE_CHECKING:
     from penstock.storage.keyspace import Value
 
 
+KINDS: Final[tuple[type, ...]] = (LargeString, List, Set, SortedSet, Hash)  # streams and arrays Redis does not count
+NONE: Final = no_counts()
+
+
 class TypeSizes:
-    """The counts of each type but streams and arrays, which Redis does not count.
+    """The counts of each of KINDS, with all strings as LargeString; made for the first value of a type.
 
     A value that may change in place has the counts of its type, and keeps them right.
     """
@@ -26,17 +30,11 @@ class TypeSizes:
 
     def __init__(self) -> None:
         self.strings: SizeCounts = no_counts()
-        self._counts: dict[type, SizeCounts] = {
-            LargeString: self.strings,
-            List: no_counts(),
-            Set: no_counts(),
-            SortedSet: no_counts(),
-            Hash: no_counts(),
-        }
+        self._counts: dict[type, SizeCounts] = {LargeString: self.strings}
 
     def by_type(self) -> list[SizeCounts]:
         """The counts of strings, lists, sets, sorted sets and hashes. O(1)."""
-        return list(self._counts.values())
+        return [self._counts.get(kind, NONE) for kind in KINDS]
 
     def resize_string(self, before: int, after: int) -> None:
         """A string took the place of another one. O(1)."""
@@ -49,7 +47,10 @@ class TypeSizes:
         if isinstance(value, bytes):
             self.strings[len(value).bit_length()] += 1
         elif isinstance(value, Counted):
-            counts = self._counts.get(type(value))
+            kind = type(value)
+            counts = self._counts.get(kind)
+            if counts is None and kind in KINDS:
+                counts = self._counts[kind] = no_counts()
             if counts is not None:
                 counts[len(value).bit_length()] += 1
                 value.counts = counts
@@ -73,12 +74,11 @@ class TypeSizes:
 
     def check(self, values: Iterable[Value]) -> None:
         """Assert that these values are counted, and no other."""
-        recounted = [no_counts() for _ in self._counts]
-        places = {kind: place for place, kind in enumerate(self._counts)}
+        recounted = [no_counts() for _ in KINDS]
         for value in values:
             if isinstance(value, bytes):
                 recounted[0][len(value).bit_length()] += 1
-            elif isinstance(value, Counted) and type(value) in places:
-                recounted[places[type(value)]][len(value).bit_length()] += 1
+            elif isinstance(value, Counted) and type(value) in KINDS:
+                recounted[KINDS.index(type(value))][len(value).bit_length()] += 1
                 assert value.counts is self._counts[type(value)], "a value does not know where it is counted"
         assert self.by_type() == recounted, "sizes were counted wrong"

@@ -1,5 +1,6 @@
 """Databases and the order in which their keys are walked."""
 
+import gc
 from random import Random
 from typing import Any
 
@@ -198,6 +199,21 @@ def walked(order: HashOrder) -> set[bytes]:
         met += page
     order.check(met)
     return set(met)
+
+
+def test_an_empty_database_is_made_of_few_objects() -> None:
+    """Each embedded server makes sixteen, and what refers to itself is freed by the collector of garbage."""
+    gc.collect()
+    gc.disable()
+    try:
+        before = len(gc.get_objects())
+        database = Database()
+        made = len(gc.get_objects()) - before
+    finally:
+        gc.enable()
+
+    assert len(database) == 0
+    assert made <= 12
 
 
 def test_two_databases_change_places() -> None:
