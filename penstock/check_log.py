@@ -6,17 +6,16 @@ Exit codes: 0 whole, or mended; 1 damaged; 2 unusable, which nothing here mends.
 import argparse
 import os
 import sys
-from collections.abc import Callable
-from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
-from typing import Final, Protocol, TextIO
+from typing import Final, TextIO
 
+from penstock.clock import Clock, SystemClock
 from penstock.commands import registry
 from penstock.engine.aof.aof_check import NOWHERE, WHOLE, Findings, Inspection
 from penstock.engine.rdb.rdb_check import RdbFindings, look_through
 from penstock.engine.rdb.rdb_loading import is_rdb
 from penstock.errors import UsageError, sentence_of
+from penstock.progress_line import ProgressLine, bar
 from penstock.storage.aof import manifest as manifests
 from penstock.storage.aof.disk import SystemDisk
 from penstock.storage.aof.log_directory import LOCK_NAME, write_all
@@ -62,10 +61,11 @@ def add_parser(subcommands: "argparse._SubParsersAction[argparse.ArgumentParser]
     )  # fmt: skip
 
 
-def run(words: argparse.Namespace, out: TextIO, errors: TextIO) -> int:
-    """Check, and mend if that was asked for: the exit code."""
+def run(words: argparse.Namespace, out: TextIO, errors: TextIO, clock: Clock) -> int:
+    """Check, and mend if that was asked for: the exit code. `clock` times the progress that `errors` gets."""
     try:
-        return Check(SystemDisk(), out, errors, words.fix, words.truncate_to_timestamp).run(words.path)
+        progress = ProgressLine(clock, errors)
+        return Check(SystemDisk(), out, progress, words.fix, words.truncate_to_timestamp).run(words.path)
     except (UsageError, OSError) as problem:
         errors.write(f"{sentence_of(problem)}\n")
         return UNUSABLE
@@ -74,12 +74,12 @@ def run(words: argparse.Namespace, out: TextIO, errors: TextIO) -> int:
 class Check:
     """One check. Nothing is changed without `fix` or a time."""
 
-    __slots__ = ("_disk", "_errors", "_fix", "_later_than_s", "_names", "_out")
+    __slots__ = ("_disk", "_fix", "_later_than_s", "_names", "_out", "_progress")
 
-    def __init__(self, disk: SystemDisk, out: TextIO, errors: TextIO, fix: bool, later_than_s: int) -> None:
+    def __init__(self, disk: SystemDisk, out: TextIO, progress: ProgressLine, fix: bool, later_than_s: int) -> None:
         self._disk = disk
         self._out = out
-        self._errors = errors
+        self._progress = progress
         self._fix = fix
         self._later_than_s = later_than_s
         self._names = frozenset(registry.table())
@@ -102,20 +102,25 @@ class Check:
         path = str(part.path)
         if not part.path.exists():
             raise UsageError(f"{path} is missing, and the manifest names it.")
-        with_progress = Progress(part.path, self._errors)
+        size = self._disk.size(path)
         start = 0
+
+        def show(done: int) -> None:
+            if size >= LONG_BYTES:
+                self._progress.show(f"{part.path.name}: {bar(done, size)}")
+
         try:
             if part.is_first and is_rdb(self._disk, path):
-                snapshot = look_through(self._disk, path, with_progress.show)
+                snapshot = look_through(self._disk, path, show)
                 self._report_snapshot(part, snapshot)
                 if snapshot.problem:
                     return UNUSABLE
                 start = snapshot.end
-                if start == self._disk.size(path):
+                if start == size:
                     return FINE
-            found = Inspection(self._disk, path, self._names, self._later_than_s).run(with_progress.show, start)
+            found = Inspection(self._disk, path, self._names, self._later_than_s).run(show, start)
         finally:
-            with_progress.close()
+            self._progress.end()
         self._report(part, found)
         code = self._mend(part, found)
         if found.unknown:
@@ -254,54 +259,10 @@ def hex_rows(disk: SystemDisk, path: str, at: int, size: int) -> list[str]:
     return rows
 
 
-# -- progress ---------------------------------------------------------------------------------------------------------
-
-
-class Bar(Protocol):
-    """As tqdm's."""
-
-    def update(self, bytes_more: int) -> object: ...
-
-    def close(self) -> None: ...
-
-
-class Progress:
-    """How far a long file was read, for a person at a terminal: tqdm's bar where it is installed, else percents."""
-
-    __slots__ = ("_bar", "_done", "_errors", "_percent", "_size")
-
-    def __init__(self, path: Path, errors: TextIO) -> None:
-        self._size = path.stat().st_size
-        self._done = 0
-        self._percent = 0
-        self._bar: Bar | None = None
-        self._errors: TextIO | None = errors if self._size >= LONG_BYTES and errors.isatty() else None
-        if self._errors is not None and find_spec("tqdm") is not None:
-            make: Callable[..., Bar] = import_module("tqdm").tqdm
-            self._bar = make(total=self._size, desc=path.name, unit="B", unit_scale=True, file=errors, leave=False)
-
-    def show(self, done: int) -> None:
-        if self._errors is None:
-            return
-        if self._bar is not None:
-            self._bar.update(done - self._done)
-        elif 100 * done // self._size > self._percent:
-            self._percent = 100 * done // self._size
-            self._errors.write(f"\r{self._percent}%")
-            self._errors.flush()
-        self._done = done
-
-    def close(self) -> None:
-        if self._bar is not None:
-            self._bar.close()
-        elif self._errors is not None:
-            self._errors.write("\r    \r")
-
-
 def main(words: argparse.Namespace) -> int:
     """With the process's own streams."""
     try:
-        return run(words, sys.stdout, sys.stderr)
+        return run(words, sys.stdout, sys.stderr, SystemClock())
     except BrokenPipeError:  # `| head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return DAMAGED

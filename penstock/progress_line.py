@@ -1,7 +1,7 @@
 """How far long work is: one line that is written over on a terminal, a line now and then elsewhere."""
 
 import sys
-from typing import Final
+from typing import Final, TextIO
 
 from penstock.clock import Clock
 
@@ -12,13 +12,14 @@ FILE_MS: Final = 5_000
 
 
 class ProgressLine:
-    """Shows a line on standard error, at most every so often."""
+    """Shows a line on `out`, by default standard error, at most every so often."""
 
-    __slots__ = ("_clock", "_every_ms", "_is_terminal", "_shown_ms", "_width")
+    __slots__ = ("_clock", "_every_ms", "_is_terminal", "_out", "_shown_ms", "_width")
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: Clock, out: TextIO | None = None) -> None:
         self._clock = clock
-        self._is_terminal = sys.stderr.isatty()
+        self._out = sys.stderr if out is None else out
+        self._is_terminal = self._out.isatty()
         self._every_ms = TERMINAL_MS if self._is_terminal else FILE_MS
         self._shown_ms = 0
         self._width = 0
@@ -29,15 +30,15 @@ class ProgressLine:
             return
         self._shown_ms = now_ms
         if self._is_terminal:
-            sys.stderr.write(f"\r{text:<{self._width}}")
+            self._out.write(f"\r{text:<{self._width}}")
             self._width = len(text)
         else:
-            sys.stderr.write(f"{text}\n")
-        sys.stderr.flush()
+            self._out.write(f"{text}\n")
+        self._out.flush()
 
     def end(self) -> None:
         if self._is_terminal and self._width:
-            sys.stderr.write("\n")
+            self._out.write("\n")
             self._width = 0
 
 

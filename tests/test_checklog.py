@@ -7,6 +7,7 @@ import pytest
 
 from penstock import check_log, subcommands
 from penstock.check_log import DAMAGED, FINE, UNUSABLE
+from penstock.clock import ManualClock
 from penstock.engine.effects import pack
 from penstock.storage.aof.disk import SystemDisk
 
@@ -37,8 +38,8 @@ class Checked:
 
     def check(self, *flags: str, path: Path | None = None) -> int:
         out, errors = io.StringIO(), io.StringIO()
-        parser = subcommands.parser()
-        code = check_log.run(parser.parse_args(["check-log", *flags, str(path or self.root)]), out, errors)
+        words = subcommands.parser().parse_args(["check-log", *flags, str(path or self.root)])
+        code = check_log.run(words, out, errors, ManualClock())
         self.out, self.errors = out.getvalue(), errors.getvalue()
         return code
 
@@ -260,15 +261,37 @@ class Terminal(io.StringIO):
         return True
 
 
-@pytest.mark.parametrize("has_tqdm", [True, False], ids=["tqdm", "percents"])
-def test_a_long_file_shows_how_far_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, has_tqdm: bool) -> None:
+class SlowClock(ManualClock):
+    """Each reading takes a second."""
+
+    def now_us(self) -> int:
+        self.advance(1000)
+        return super().now_us()
+
+
+@pytest.mark.parametrize(
+    ("errors", "begins", "most"),
+    [(Terminal, "\r", 30), (io.StringIO, f"{LAST_NAME}: [", 6)],
+    ids=["a terminal: a line that is written over", "a file: a line every five seconds"],
+)
+def test_a_long_file_shows_how_far_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, errors: type[io.StringIO], begins: str, most: int
+) -> None:
     monkeypatch.setattr(check_log, "LONG_BYTES", 1000)
-    monkeypatch.setattr(check_log, "find_spec", (lambda name: check_log) if has_tqdm else (lambda name: None))
-    log = Checked(tmp_path, last=lines("SET a 1") * 50_000)
-    terminal = Terminal()
+    Checked(tmp_path, last=lines("SET a 1") * 50_000)
+    shown = errors()
     words = subcommands.parser().parse_args(["check-log", str(tmp_path)])
 
-    assert check_log.run(words, io.StringIO(), terminal) == FINE
-    assert "%" in terminal.getvalue()
-    assert log.check() == FINE
-    assert log.errors == ""
+    assert check_log.run(words, io.StringIO(), shown, SlowClock()) == FINE
+
+    text = shown.getvalue()
+    assert text.startswith(begins)
+    assert text.endswith("\n")
+    assert 2 < text.count(" MB") <= most
+    assert ("\r" in text) == shown.isatty()
+
+
+def test_a_short_file_shows_no_progress(tmp_path: Path) -> None:
+    log = Checked(tmp_path, last=lines("SET a 1") * 50_000)
+
+    assert (log.check(), log.errors) == (FINE, "")
