@@ -73,6 +73,16 @@ def test_keys_of_every_type_are_listed_with_type_expiry_and_memory(console: Cons
     assert rows["long"]["memory"] > 70_000
 
 
+def test_every_page_shows_the_memory_that_memory_usage_tells(client: redis.Redis, console: ConsoleClient) -> None:
+    listed = {row["key"]: row["memory"] for row in console.view("keys")["rows"]}
+
+    assert listed == {key: client.memory_usage(key) for key in listed}
+    assert {key: console.view("key", key=key)["memory"] for key in ("long", "zset")} == {
+        key: listed[key] for key in ("long", "zset")
+    }
+    assert console.view("stream", key="jobs")["memory"] == listed["jobs"]
+
+
 def test_keys_are_found_by_type_and_name(console: ConsoleClient) -> None:
     assert [row["key"] for row in console.view("keys", type="string")["rows"]] == ["long", "text"]
     assert [row["key"] for row in console.view("keys", type="string", pattern="on")["rows"]] == ["long"]
