@@ -49,10 +49,11 @@ def test_the_middle_of_a_cell_is_reckoned_as_for_any_number(number: int) -> None
 def test_a_place_is_in_a_circle_by_its_exact_distance(
     longitude: float, latitude: float, other: float, other_latitude: float, beyond_m: float, any_m: float
 ) -> None:
+    """One area is made a circle again and again, as by GEOSEARCH with several BYRADIUS."""
     distance_m = geohash.distance_m(longitude, latitude, other, other_latitude)
+    area = Area()
+    area.longitude, area.latitude = longitude, latitude
     for radius_m in (any_m, distance_m, max(distance_m + beyond_m, 0.0), max(distance_m - 1e-6, 0.0)):
-        area = Area()
-        area.longitude, area.latitude = longitude, latitude
         area.make_circle(radius_m)
         assert area.distance_to(other, other_latitude) == (None if distance_m > radius_m else distance_m)
 

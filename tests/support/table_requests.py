@@ -68,6 +68,7 @@ class TableRequests(RandomWords):
     """Requests of every command."""
 
     right_count: float = RIGHT_COUNT  # how likely a number of arguments is that of those that follow
+    given_twice: float = 0.0  # how likely an option is to come once more, in the same place or another
 
     def __init__(self, chance: random.Random, vocabulary: Vocabulary = PLAIN_WORDS) -> None:
         super().__init__(chance)
@@ -129,9 +130,16 @@ class TableRequests(RandomWords):
             yield from self._shuffled(options)
             options = []
             yield argument
+            if begins_with_token(argument) and not argument.multiple and self._is_given_twice():
+                yield argument
         yield from self._shuffled(options)
 
+    def _is_given_twice(self) -> bool:
+        return self.given_twice > 0 and self.chance.random() < self.given_twice
+
     def _shuffled(self, options: list[Argument]) -> list[Argument]:
+        if options and self._is_given_twice():
+            options.append(self.chance.choice(options))
         self.chance.shuffle(options)
         options.sort(key=lambda one: f"{self._row_name} {one.token}" not in self.vocabulary.first)
         return options

@@ -25,6 +25,7 @@ from penstock.storage.types.geohash import (
 
 HALF_EQUATOR_M: Final = 20037726.37  # as Redis has it
 UNSURE_M: Final = 1.0  # farther than this beyond a circle, a place is outside without a look at its exact distance
+EVERYWHERE: Final = 2.0  # more than any `nearness`
 FAR_NORTH: Final = 66.0  # degrees from which on cells are narrow
 FARTHER_NORTH: Final = 80.0
 
@@ -50,11 +51,12 @@ class Area:
         self.half_width_m = 0.0
         self.half_height_m = 0.0
         self._degrees = 180.0  # how many of latitude a place inside can be away
-        self._reach = 2.0  # how far `nearness` of a place inside can be
+        self._reach = EVERYWHERE  # how far `nearness` of a place inside can be
 
     def make_circle(self, radius_m: float) -> None:
         self.radius_m = self.half_width_m = self.half_height_m = radius_m
         self._degrees = (radius_m + UNSURE_M) / EARTH_RADIUS_M / RADIANS
+        self._reach = EVERYWHERE
         if radius_m < EARTH_RADIUS_M:  # the sine grows up to there
             reach = sin((radius_m + UNSURE_M) / EARTH_RADIUS_M / 2)
             self._reach = reach * reach

@@ -48,6 +48,7 @@ class Maker(TableRequests):
     blocking: commands that may wait: sent inside MULTI alone, where nothing waits.
     """
 
+    given_twice = 0.03
     kind: ClassVar[str]
     weights: ClassVar[dict[str, int]] = {}
     unordered: ClassVar[frozenset[str]] = frozenset()
