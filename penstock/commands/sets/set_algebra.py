@@ -37,6 +37,15 @@ def _inter(sets: list[Set]) -> list[bytes]:
     return common
 
 
+def _form_of_inter(ctx: Context, sets: list[Set], count: int) -> Form:
+    """The form in which an intersection of so many members begins (Redis 8.6.3).
+
+    More integers than an intset may have become a hash table only where the smallest set is an intset.
+    """
+    is_intset = count <= limits(ctx).integers or min(sets, key=len).form is Form.INTSET
+    return Form.INTSET if is_intset else Form.LISTPACK
+
+
 def _union(sets: list[Set]) -> list[bytes]:
     members: dict[bytes, None] = {}
     for one in sets:
@@ -51,11 +60,14 @@ def _diff(sets: list[Set]) -> list[bytes]:
     return left
 
 
-def _store(ctx: Context, args: list[bytes], members: list[bytes], event: bytes) -> bytes:
-    """Store the result at the destination key, replacing any value; an empty result deletes the key."""
+def _store(ctx: Context, args: list[bytes], members: list[bytes], event: bytes, form: Form) -> bytes:
+    """Store the result at the destination key, replacing any value; an empty result deletes the key.
+
+    form: in which the new set begins.
+    """
     key = args[1]
     if members:
-        overwrite(ctx, key, Set.made(members, limits(ctx), Form.INTSET))
+        overwrite(ctx, key, Set.made(members, limits(ctx), form))
         ctx.event("s", event, key)
         ctx.dirty += 1
         ctx.log_request(args)
@@ -106,7 +118,10 @@ def _declare(
         return reply.set_of_bulks(combined(_read_sets(ctx, args[1:])), ctx.resp3)
 
     def stored(ctx: Context, args: list[bytes]) -> bytes:
-        return _store(ctx, args, combined(_read_sets(ctx, args[2:])), event)
+        sets = _read_sets(ctx, args[2:])
+        members = combined(sets)
+        form = _form_of_inter(ctx, sets, len(members)) if combined is _inter else Form.INTSET
+        return _store(ctx, args, members, event, form)
 
     def counted(ctx: Context, args: list[bytes]) -> bytes:
         keys, most = _read_counting(args, flag)
