@@ -298,6 +298,13 @@ USED: Final = (
         valkey_name="commandlog-slow-execution-max-len",
     ),
     Directive(
+        "import-mode",
+        "no",
+        YesNo(),
+        "Whether keys neither expire nor are evicted; CLIENT IMPORT-SOURCE sees what has expired.",
+        only_in="valkey",
+    ),
+    Directive(
         "commandlog-request-larger-than",
         "1048576",
         Number(-1, LONG),

@@ -18,7 +18,7 @@ class Conditions:
 
     __slots__ = (
         "_clock", "_holds_writes", "_loading", "_paused_until_ms", "_trouble", "active_expiry", "bits",
-        "cron_is_paused", "loaded_ms", "pauses_all", "postponed",
+        "cron_is_paused", "imports", "loaded_ms", "pauses_all", "postponed",
     )  # fmt: skip
 
     def __init__(self, clock: Clock) -> None:
@@ -26,6 +26,7 @@ class Conditions:
         self.bits = 0
         self.active_expiry = True
         self.cron_is_paused = False
+        self.imports = False  # import-mode (Valkey)
         self.loaded_ms = 0
         self.pauses_all = False
         self.postponed: list[BlockedRequest] = []
@@ -97,5 +98,5 @@ class Conditions:
         return self._holds_writes or now_ms < self._paused_until_ms
 
     def keeps_expired(self, now_ms: int) -> bool:
-        """Whether expired keys are only hidden: while writes are paused, and on a replica until the master's DEL."""
-        return self.bits & FOLLOWING != 0 or self.writes_paused(now_ms)
+        """Whether expired keys are only hidden: in import-mode, while writes are paused, on a replica until the DEL."""
+        return self.bits & FOLLOWING != 0 or self.imports or self.writes_paused(now_ms)

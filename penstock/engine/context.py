@@ -122,6 +122,15 @@ class Context:
             self._id_reply = reply.bulk(ids.text_of(ms, seq))
         return self._id_reply
 
+    def sees_expired(self) -> bool:
+        """Whether the request in hand finds what has expired: a line of the log, or CLIENT IMPORT-SOURCE (Valkey)."""
+        session = self.session
+        return session.privileged or (session.imports and self.conditions.imports)
+
+    def keeps_past(self) -> bool:
+        """Whether a time in the past deletes nothing: in the log the DEL follows; import-mode (Valkey)."""
+        return self.session.privileged or self.conditions.imports
+
     # -- reading ----------------------------------------------------------------------------------------------------
 
     def value(self, key: bytes) -> Value | None:
@@ -205,13 +214,19 @@ class Context:
             self.signal(key)
         return value
 
+    def _writes_over_import(self) -> bool:
+        """Whether the request may write in import-mode: to what has expired it must not add (Valkey 9.1.2)."""
+        return self.conditions.imports and self.row is not None and self.row.write
+
     def expire(self, key: bytes) -> bool:
         """Remove a key past its time; False where it must stay for now (a pause, a replica).
 
         Logged as `DEL key` (Redis 8.6.3).
         """
-        if self.session.privileged or self.conditions.keeps_expired(self.now_ms):
-            return not self.session.privileged  # invisible, but kept; a log's replay sees it until its DEL
+        if self.sees_expired():
+            return False
+        if self.conditions.keeps_expired(self.now_ms) and not self._writes_over_import():
+            return True  # invisible, but kept
         value = self.remove(key)
         self.log(b"DEL", key)
         self.end_expired(key, value)

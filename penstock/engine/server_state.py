@@ -132,6 +132,8 @@ class ServerState:
         self.runner = runner
         self.commands = commands
         self.conditions = Conditions(clock)
+        settings.watch("import-mode", self._read_import_mode)
+        self._read_import_mode()
         is_node = settings.yes("cluster-enabled")
         if is_node:
             settings.force("databases", "1")
@@ -219,6 +221,9 @@ class ServerState:
         self.effects.compat = aof_compat.within_words(self.settings, self.replication.words)
         if self.persistence.want_new_base():
             self.persistence.wanted_rewrite = True
+
+    def _read_import_mode(self) -> None:
+        self.conditions.imports = self.settings.yes("import-mode")
 
     def _read_needed_replicas(self) -> None:
         self.conditions.set(NEEDS_REPLICAS, self.settings.number("min-replicas-to-write") > 0)

@@ -87,6 +87,7 @@ class Session:
         "fieldsets",
         "handled",
         "id",
+        "imports",
         "input_bytes",
         "is_master",
         "last_command",
@@ -172,6 +173,7 @@ class Session:
         self.closed = False  # the connection is closed
         self.no_evict = False
         self.no_touch = False
+        self.imports = False  # CLIENT IMPORT-SOURCE (Valkey)
         self.reads_replicas = False  # READONLY
         self.redirects = False  # CLIENT CAPA redirect (Valkey)
         # statistics for CLIENT LIST

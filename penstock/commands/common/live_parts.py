@@ -19,7 +19,7 @@ Parts = TypeVar("Parts", bound=Timed)
 
 def has_expired(ctx: Context, found: Timed) -> bool:
     """Whether any part has expired. In the log's replay none has: a part exists until its removal."""
-    return found.due is not None and found.first_due_ms() < ctx.now_ms and not ctx.session.privileged
+    return found.due is not None and found.first_due_ms() < ctx.now_ms and not ctx.sees_expired()
 
 
 def shows(ctx: Context, found: Timed, part: bytes) -> bool:

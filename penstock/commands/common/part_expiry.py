@@ -110,8 +110,8 @@ def expire_read(
 
 
 def has_passed(ctx: Context, when_ms: int) -> bool:
-    """Whether a part with this time of expiry is deleted at once; not in a replay, where the log has its removal."""
-    return when_ms <= ctx.now_ms and not ctx.session.privileged
+    """Whether a part with this time of expiry is deleted at once."""
+    return when_ms <= ctx.now_ms and not ctx.keeps_past()
 
 
 def notify_deleted(ctx: Context, key: bytes, found: Timed, removed: list[bytes], logged: list[bytes]) -> None:

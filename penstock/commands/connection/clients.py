@@ -127,6 +127,22 @@ def client_no_touch(ctx: Context, args: list[bytes]) -> bytes:
 
 
 @command(
+    "CLIENT|IMPORT-SOURCE",
+    "enabled:<ON|OFF>",
+    since="8.1.0",
+    only_in="valkey",
+    flags="noscript loading stale",
+    summary="Makes the connection see expired keys in import-mode.",
+)
+def client_import_source(ctx: Context, args: list[bytes]) -> bytes:
+    """It can be turned off whatever the mode is; a client keeps it when the mode ends (Valkey 9.1.2)."""
+    if not ctx.conditions.imports and args[2].upper() != b"OFF":
+        raise ReplyError(b"ERR Server is not in import mode")
+    ctx.session.imports = _switch(args[2])
+    return reply.OK
+
+
+@command(
     "CLIENT|CAPA",
     "capability [capability ...]",
     since="8.0.0",

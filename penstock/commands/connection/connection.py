@@ -228,7 +228,7 @@ def reset(ctx: Context, args: list[bytes]) -> bytes:
     session.is_silent = False  # a reply that CLIENT REPLY SKIP withholds is this one's (Redis 8.6.3)
     session.name = b""
     session.fieldsets = NO_FIELDSETS
-    session.no_evict = session.no_touch = session.reads_replicas = False
+    session.no_evict = session.no_touch = session.imports = session.reads_replicas = False
     session.resp = 2
     session.db_index = 0
     ctx.select(0)

@@ -147,7 +147,7 @@ def restore(ctx: Context, args: list[bytes]) -> bytes:
     if old is not None:
         ctx.remove(key)
         ctx.log(b"DEL", key)
-    if ttl_ms and when_ms <= ctx.now_ms:
+    if ttl_ms and when_ms <= ctx.now_ms and not ctx.conditions.imports:
         if old is not None:
             ctx.event("g", b"del", key)
             ctx.dirty += 1

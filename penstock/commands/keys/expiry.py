@@ -89,7 +89,7 @@ def _expire(ctx: Context, args: list[bytes], name: bytes, base_ms: int, in_secon
         return reply.ZERO
     if conditions and not _condition_holds(conditions, ctx.db.expires.get(key), when_ms):
         return reply.ZERO
-    if when_ms <= ctx.now_ms and not ctx.session.privileged:  # in a replay, the log has the DEL
+    if when_ms <= ctx.now_ms and not ctx.keeps_past():
         delete_past(ctx, key)
         return reply.ONE
     set_expiry(ctx, key, when_ms)

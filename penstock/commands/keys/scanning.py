@@ -31,9 +31,10 @@ def keys(ctx: Context, args: list[bytes]) -> bytes:
     """Expired keys are left out, but not removed."""
     glob = read_glob(args[1])
     expires, now_ms = ctx.db.expires, ctx.now_ms
+    hides = len(expires) > 0 and not ctx.sees_expired()
     shown = []
     for key in ctx.db.values.starting(b"" if glob is None else glob.start()):
-        if (glob is None or glob.matches(key)) and (not expires or expires.get(key, now_ms) >= now_ms):
+        if (glob is None or glob.matches(key)) and (not hides or expires.get(key, now_ms) >= now_ms):
             shown.append(key)
     return reply.bulks(_in_own_slots(ctx, shown))
 

@@ -184,7 +184,7 @@ def _float_reply(number: LongDouble, resp3: bool) -> bytes:
 def _keep(ctx: Context, key: bytes, is_new: bool, text: bytes, options: Options, event: bytes) -> None:
     """Store the new number with its expiry time; with one in the past, delete the key."""
     sets_expiry = bool(options.expiration) and not (b"ENX" in options.flags and key in ctx.db.expires)
-    if sets_expiry and options.when_ms <= ctx.now_ms:
+    if sets_expiry and options.when_ms <= ctx.now_ms and not ctx.keeps_past():
         delete_past(ctx, key)
         return
     if is_new:

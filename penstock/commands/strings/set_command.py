@@ -347,7 +347,7 @@ def getex(ctx: Context, args: list[bytes]) -> bytes:
         return reply.null(ctx.resp3)
     if options.expiration:
         when_ms = options.moment(ctx, b"getex")
-        if when_ms <= ctx.now_ms and not ctx.session.privileged:
+        if when_ms <= ctx.now_ms and not ctx.keeps_past():
             delete_past(ctx, key)
         else:
             set_expiry(ctx, key, when_ms)

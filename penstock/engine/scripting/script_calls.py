@@ -140,7 +140,7 @@ class Calls:
         session.db_index = db_index
         session.set_user(caller.user)
         self._caller = caller
-        session.no_touch = caller.no_touch
+        session.no_touch, session.imports = caller.no_touch, caller.imports
         session.asks_for = caller
         self._requests.begin(session, now_us)
         self._read_only = read_only

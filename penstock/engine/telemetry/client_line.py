@@ -48,6 +48,8 @@ def flags(session: Session) -> str:
         letters += "e"
     if session.no_touch:
         letters += "T"
+    if session.imports:
+        letters += "I"
     return letters or "N"
 
 
