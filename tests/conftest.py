@@ -129,6 +129,19 @@ def reference_port() -> Iterator[int]:
         pytest.skip(str(absence))
 
 
+@pytest.fixture(scope="module")
+def valkey() -> Iterator[int]:
+    """The port of a real Valkey; tests that need it are skipped where there is none."""
+    from tests.support.reference_server import NoReference, reference_binary, reference_server
+
+    try:
+        binary = reference_binary("valkey")
+    except NoReference as absence:
+        pytest.skip(str(absence))
+    with reference_server(binary=binary) as port:
+        yield port
+
+
 @pytest.fixture(scope="session")
 def logging_redis() -> "Iterator[RedisSide]":
     """A real Redis that keeps a log, to hold dialogues with; tests that need it are skipped where there is none."""

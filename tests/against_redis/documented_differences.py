@@ -10,12 +10,12 @@ from typing import Final
 
 @dataclass(frozen=True, slots=True)
 class Documented:
-    """row: how the row's first cell begins. ours, redis: how the last request's reply begins, or all of it."""
+    """row: how the row's first cell begins. ours, theirs: how the last request's reply begins, or all of it."""
 
     row: str
     requests: tuple[str, ...]
     ours: bytes
-    redis: bytes
+    theirs: bytes
 
 
 def script(row: str, code: str, ours: bytes, redis: bytes) -> Documented:
@@ -147,5 +147,47 @@ DOCUMENTED: Final = (
         "return struct.unpack('i4', 'abcdefgh', -0.5)",
         b"-ERR user_script:1: bad argument #2 to 'unpack' (data string too short)",
         b"-ERR user_script:1: bad argument #3 to 'unpack' (offset must be 1 or greater)",
+    ),
+)  # fmt: skip
+
+OF_VALKEY: Final = (
+    Documented("BITCOUNT with a start", ("SET k abc", "BITCOUNT k 1"), b"-ERR syntax error\r\n", b":7\r\n"),
+    Documented(
+        "GEOSEARCH BYPOLYGON",
+        ("GEOADD g 1 2 a", "GEOSEARCH g BYPOLYGON 3 0 0 0 5 5 0"),
+        b"-ERR syntax error\r\n",
+        b"*1\r\n$1\r\na\r\n",
+    ),
+    Documented(
+        "a search around a member",
+        ("GEOADD g 1 2 a", "GEOSEARCH g FROMMEMBER b BYRADIUS 1 km"),
+        b"-ERR could not decode requested zset member\r\n",
+        b"-ERR member b does not exist\r\n",
+    ),
+    Documented(
+        "coordinates in replies",
+        ("GEOADD g 1 2 a", "GEOPOS g a"),
+        b"*1\r\n*2\r\n$18\r\n0.9999999403953552\r\n",
+        b"*1\r\n*2\r\n$19\r\n0.99999994039535522\r\n",
+    ),
+    Documented("hexadecimal numbers", ("ZADD z 0x10 a",), b":1\r\n", b"-ERR value is not a valid float\r\n"),
+    Documented("SET with IFEQ given twice", ("SET k x IFEQ a IFEQ b",), b"$-1\r\n", b"-ERR syntax error\r\n"),
+    Documented(
+        "SET with IFEQ given twice",
+        ("MSETEX x a b",),
+        b"-ERR invalid numkeys value\r\n",
+        b"-ERR invalid numkeys value or out of range\r\n",
+    ),
+    Documented(
+        "GETEX of a key of another type",
+        ("RPUSH l a", "GETEX l PX x"),
+        b"-WRONGTYPE ",
+        b"-ERR value is not an integer or out of range\r\n",
+    ),
+    Documented(
+        "`import-mode yes`",
+        ("CONFIG SET import-mode yes", "SET k 1 PXAT 1000", "DEL k"),
+        b":0\r\n",
+        b":1\r\n",
     ),
 )  # fmt: skip

@@ -4,8 +4,6 @@ Each reply of 9.1 was seen on Valkey 9.1.2. Those of 9.2 follow its release note
 it; they are compared as soon as the Valkey at hand is one.
 """
 
-from collections.abc import Iterator
-
 import pytest
 
 from penstock.clock import ManualClock
@@ -14,7 +12,6 @@ from tests.support.dialogue import Dialogue
 from tests.support.engines import loaded_engine, make_engine, settings_with
 from tests.support.keyspace_picture import keyspace
 from tests.support.log import UnitLog
-from tests.support.reference_server import NoReference, reference_binary, reference_server
 from tests.support.shell_words import split
 from tests.support.wire import Array, Bulk, Connection, Error, Integer, Simple, Value, parse
 
@@ -417,17 +414,6 @@ def shown(value: Value) -> str:
         case Array(values):
             return " ".join([f"*{len(values)}", *map(shown, values)])
     return str(value)
-
-
-@pytest.fixture(scope="module")
-def valkey() -> Iterator[int]:
-    """The port of a real Valkey."""
-    try:
-        binary = reference_binary("valkey")
-    except NoReference as absence:
-        pytest.skip(str(absence))
-    with reference_server(binary=binary) as port:
-        yield port
 
 
 @pytest.mark.parametrize(("version", "dialogue"), ALL, ids=NAMES)
