@@ -227,9 +227,12 @@ class NaiveScheduler:
     # -- blocked readers --------------------------------------------------------------------------------------------
 
     def serve(self) -> None:
-        """First come, first served, as long as there is something."""
-        while self.blocked and (got := self.read(*self.blocked[0])):
-            self.served[self.blocked.pop(0)[0]] = got
+        """First come, first served, as long as there is something; also what a read that got nothing has freed."""
+        moved = -1
+        while self.blocked and moved != len(self.dead) + self.expired:
+            moved = len(self.dead) + self.expired
+            while self.blocked and (got := self.read(*self.blocked[0])):
+                self.served[self.blocked.pop(0)[0]] = got
 
     def taken(self) -> dict[str, list[int]]:
         self.serve()
