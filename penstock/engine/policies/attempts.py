@@ -49,10 +49,14 @@ class Attempts:
         return leases.is_kept_back(self._policy, order, found[0].id_at(found[1]), self._ctx.now_ms)
 
     def is_over(self, found: PendingSlot, count: int) -> bool:
-        """Whether a live entry with this delivery count is exhausted or expired: it must not be delivered again."""
+        """Whether a live entry with this delivery count is exhausted or expired: it must not be delivered again.
+
+        What a position set back made new has its attempts before it.
+        """
         if not found[0].segment.is_live(found[1]):
             return False
         is_exhausted = self.counts_attempts and dead_letters.is_exhausted(self._policy, count)
+        is_exhausted = is_exhausted and not self._group.is_new_again(found)
         return is_exhausted or self.is_expired(found[0].segment, found[1])
 
     def is_expired(self, segment: Segment, slot: int) -> bool:
@@ -62,6 +66,13 @@ class Attempts:
     def move_to_dead_letters(self, found: PendingSlot, count: int) -> bool:
         """Move an exhausted or expired entry to the dead letters, if possible; returns whether it moved."""
         return dead_letters.move(self._ctx, self._key, self._stream, self._group, self._policy, found, count)
+
+    def move_forced(self, found: PendingSlot, count: int) -> bool:
+        """As `move_to_dead_letters` if that count is too high: for an entry that FORCE made pending, new or not."""
+        is_over = dead_letters.is_exhausted(self._policy, count) or self.is_expired(found[0].segment, found[1])
+        return is_over and dead_letters.set_aside(
+            self._ctx, self._key, self._stream, self._group, self._policy, found, count
+        )
 
     def move_all(self, slots: list[PendingSlot]) -> None:
         """Move exhausted and expired entries, each with its own count, to the dead letters; then `settle`."""

@@ -51,6 +51,16 @@ def move(
 ) -> bool:
     """Move an exhausted or expired pending entry to the dead letters; False if these cannot be written.
 
+    Also False if a position set back made it new: then it moves as new, or its reader would meet it once more.
+    """
+    return not group.is_new_again(found) and set_aside(ctx, key, stream, group, policy, found, count)
+
+
+def set_aside(
+    ctx: Context, key: bytes, stream: Stream, group: Group, policy: GroupPolicy, found: PendingSlot, count: int
+) -> bool:
+    """`move` for an entry that the group's position has passed, or passes now.
+
     count: MAX_COUNT for FATAL; then the entry's own count says how often it was delivered.
     """
     block, slot = found

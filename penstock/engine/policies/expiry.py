@@ -58,7 +58,8 @@ def pass_over(ctx: Context, key: bytes, stream: Stream, group: Group, policy: Gr
                 return _passed(ctx, key, stream, group, passed)
             pending = group.pel.by_id.find(entry_id)  # the group's position was set back
             if pending is not None:
-                is_moved = dead_letters.move(ctx, key, stream, group, policy, pending, pending[0].counts[pending[1]])
+                count = pending[0].counts[pending[1]]
+                is_moved = dead_letters.set_aside(ctx, key, stream, group, policy, pending, count)
             else:
                 is_moved = dead_letters.put_new_aside(ctx, key, group, policy, entry_id, entry)
             if not is_moved:

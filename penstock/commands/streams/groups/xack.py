@@ -121,7 +121,7 @@ def nack(ctx: Context, args: list[bytes], may_delay: bool) -> bytes:
             run = _force(stream, group, wanted.id_at(at), max(count_change, 0))
             if attempts is not None and run is not None and mode == b"FATAL":
                 run[0].counts[run[1]] = 0  # it was never delivered
-                if _bury(attempts, run, count_change):
+                if attempts.move_forced((run[0], run[1]), run[0].next_count(run[1], count_change)):
                     moved.add(wanted.id_at(at))
                     at += 1
                     count += 1
