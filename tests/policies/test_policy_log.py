@@ -2,6 +2,7 @@
 
 import pytest
 
+from penstock.engine.policies.policy_log import IDLE, MISSED, NO_SERIES, PolicyLog
 from tests.policies.conftest import PolicyDialogue
 
 Told = list[tuple[int, str]]
@@ -82,3 +83,37 @@ def test_groups_that_keep_no_entries_any_more_are_told(dialogue: PolicyDialogue,
         (3, "s: groups h, i were not read for 70000 ms, they keep no entries"),
         (3, "s: group g was not read for 70000 ms, it keeps no entries"),
     ]
+
+
+def test_a_schedule_that_misses_times_twice_within_a_minute_is_counted_once(
+    dialogue: PolicyDialogue, told: Told
+) -> None:
+    dialogue("XADD cron * every 1000", "PENSTOCK.POLICY cron FORWARD jobs EVERY every", "PENSTOCK.CLOCK ADVANCE 60000")
+    del told[:]
+    for _ in range(3):
+        dialogue("RENAME jobs aside", "RPUSH jobs x", "PENSTOCK.CLOCK ADVANCE 5000", "DEL jobs")
+        dialogue("PENSTOCK.CLOCK ADVANCE 5000")
+    dialogue("PENSTOCK.CLOCK ADVANCE 60000")
+
+    missed = [line for _, line in told if "missed" in line]
+    assert missed == ["cron: times of 1 entry were missed: 1795300000000-0"] * 2
+
+
+@pytest.mark.parametrize(
+    ("kind", "line"),
+    [
+        (MISSED, "s: times of 2 entries were missed: 1-0, 2-0"),
+        (NO_SERIES, "s: 2 entries have no valid every: 1-0, 2-0"),
+        (IDLE, "s: groups 1-0, 2-0 were not read for every ms, they keep no entries"),
+    ],
+)
+def test_what_has_a_name_is_counted_once_in_a_line(kind: int, line: str) -> None:
+    lines: list[str] = []
+    log = PolicyLog()
+    log.report = lambda level, text: lines.append(text)
+    for now_ms in (0, 60_000):
+        for name in ("1-0", "2-0", "1-0", "2-0"):
+            log.note("s", kind, 1, "every", [name])
+        log.report_due(now_ms)
+
+    assert lines == [line, line]

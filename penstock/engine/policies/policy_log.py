@@ -7,7 +7,8 @@ from penstock.storage.deadlines import NEVER
 
 EVERY_MS: Final = 60_000
 MOST: Final = 1000  # subjects and kinds that are remembered; further ones are not reported until some are a minute old
-NAMES: Final = 3  # of consumers that are reported
+NAMES: Final = 3  # that a line shows
+MOST_NAMES: Final = 10_000  # that are told from one another; further ones are counted each time
 NOTICE: Final = 2
 WARNING: Final = 3
 
@@ -20,10 +21,11 @@ EXPIRED: Final = 5
 MISSED: Final = 6
 NO_SERIES: Final = 7
 IDLE: Final = 8
+BY_NAME: Final = (MISSED, NO_SERIES, IDLE)  # what these count has a name: it is counted once in a line
 
 
 class Note:
-    """Events of one kind since the last line about them: how many, the words of the last one, the first names.
+    """Events of one kind since the last line about them: how many, the words of the last one, the names in order.
 
     reported_ms: when the last line was written; -EVERY_MS before the first.
     """
@@ -33,7 +35,7 @@ class Note:
     def __init__(self) -> None:
         self.count = 0
         self.words = ""
-        self.names: list[str] = []
+        self.names: dict[str, None] = {}
         self.reported_ms = -EVERY_MS
 
 
@@ -51,7 +53,7 @@ class PolicyLog:
         self.due_ms = NEVER
 
     def note(self, subject: str, kind: int, count: int, words: str, names: list[str]) -> None:
-        """Something happened to a stream or a group. O(1)."""
+        """Something happened to a stream or a group. O(names)."""
         if self.report is None:
             return
         note = self._notes.get((subject, kind))
@@ -59,9 +61,10 @@ class PolicyLog:
             if len(self._notes) >= MOST:
                 return
             note = self._notes[(subject, kind)] = Note()
-        note.count += count
+        note.count += len([name for name in names if name not in note.names]) if kind in BY_NAME else count
         note.words = words
-        note.names += names[: NAMES - len(note.names)] if len(note.names) < NAMES else []
+        if len(note.names) < MOST_NAMES:
+            note.names.update(dict.fromkeys(names))
         self.due_ms = min(self.due_ms, note.reported_ms + EVERY_MS)
 
     def move(self, by_ms: int) -> None:
@@ -84,7 +87,7 @@ class PolicyLog:
                     WARNING if kind in (STUCK, RELEASED, EXPIRED, NO_SERIES, IDLE) else NOTICE,
                     _line(subject, kind, note),
                 )
-                note.count, note.names, note.reported_ms = 0, [], now_ms
+                note.count, note.names, note.reported_ms = 0, {}, now_ms
                 self.due_ms = min(self.due_ms, now_ms + EVERY_MS)
 
 
@@ -100,7 +103,7 @@ def _line(subject: str, kind: int, note: Note) -> str:
     if kind == RELEASED:
         entries = "1 entry was" if note.count == 1 else f"{note.count} entries were"
         return f"{subject}: the connection of {note.words} ended, {entries} given back"
-    names = ", ".join(note.names) + (", ..." if note.count > len(note.names) else "")
+    names = ", ".join(list(note.names)[:NAMES]) + (", ..." if note.count > min(len(note.names), NAMES) else "")
     if kind == MISSED:
         return f"{subject}: times of {'1 entry' if note.count == 1 else f'{note.count} entries'} were missed: {names}"
     if kind == IDLE:
