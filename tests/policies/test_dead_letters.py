@@ -4,10 +4,11 @@ from typing import Any
 
 import pytest
 
-from tests.policies.conftest import PolicyDialogue
+from tests.policies.conftest import PolicyDialogue, made
 from tests.policies.test_leases import READ, read_ids
 from tests.policies.test_retention import refused
 from tests.support.clock import NOW_MS
+from tests.support.dialogue import Dialogue
 
 
 @pytest.fixture
@@ -19,7 +20,7 @@ def poisoned(dialogue: PolicyDialogue) -> PolicyDialogue:
     return dialogue
 
 
-def dead(dialogue: PolicyDialogue) -> list[dict[str, str]]:
+def dead(dialogue: Dialogue) -> list[dict[str, str]]:
     """What the dead letters say of each entry."""
     return [_pairs(entry[1]) for entry in dialogue("XRANGE dead - +")]
 
@@ -205,3 +206,40 @@ def test_many_dead_letters_move_as_soon_as_their_stream_can_be_written(crowded: 
 
     assert crowded("XLEN dead") == 3000
     assert crowded("XPENDING s g")[0] == 0
+
+
+ENDS = {
+    "fatal": ["XNACK s g FATAL IDS 1 1-0"],
+    "fatal twice": ["XNACK s g FATAL IDS 1 1-0", "XNACK s g FATAL IDS 1 1-0"],
+    "fatal, then renewed": ["XNACK s g FATAL IDS 1 1-0", "XCLAIM s g alice 0 1-0 JUSTID", "XNACK s g FATAL IDS 1 1-0"],
+    "fatal of a done entry": ["XACK s g 2-0", "XNACK s g FATAL IDS 1 2-0 FORCE"],
+    "failed": ["XCLAIM s g bob 0 1-0", "XNACK s g FAIL IDS 1 1-0"],
+    "failed, and a consumer is deleted": ["XCLAIM s g bob 0 2-0", "XGROUP DELCONSUMER s g bob"],
+    "expired": [
+        f"XADD s 4-0 at {NOW_MS + 5}", "XREADGROUP GROUP g bob COUNT 9 STREAMS s >", "PENSTOCK.CLOCK ADVANCE 5",
+        "XNACK s g SILENT IDS 1 4-0",
+    ],
+}  # fmt: skip
+
+
+def letters_of(ends: list[str], is_blocked: bool, restart: str) -> list[dict[str, str]]:
+    """What the dead letters say after these requests; is_blocked: they are written later, after a restart if named."""
+    dialogue = made()
+    dialogue("XADD s 1-0 f v", "XADD s 2-0 f v", "XADD s 3-0 f v", "XGROUP CREATE s g 0")
+    dialogue("PENSTOCK.POLICY s GROUP g ACKWAIT 30000 MAXDELIVER 2 DEADLETTER dead EXPIREAT at")
+    dialogue("XREADGROUP GROUP g alice COUNT 2 STREAMS s >", "RPUSH dead x" if is_blocked else "PING", *ends)
+    if is_blocked:
+        engine = {"no": lambda: dialogue.engine, "log": dialogue.reloaded, "base": dialogue.rewritten}[restart]()
+        after = Dialogue(engine)
+        after("DEL dead", READ.format("carol"))
+        return dead(after)
+    return dead(dialogue)
+
+
+@pytest.mark.parametrize("ends", ENDS.values(), ids=ENDS)
+@pytest.mark.parametrize("restart", ["no", "log", "base"])
+def test_a_dead_letter_says_the_same_if_it_could_not_be_written_at_once(ends: list[str], restart: str) -> None:
+    at_once = letters_of(ends, False, "no")
+
+    assert len(at_once) == 1
+    assert letters_of(ends, True, restart) == at_once

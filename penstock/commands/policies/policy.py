@@ -47,7 +47,8 @@ from penstock.storage.streams.stream import Stream
 
 FLOOR: Final = b"FLOOR"  # the log's word: it stands last
 COPIED_TO: Final = b"FORWARDED"  # the log's word: it stands alone, behind the key
-RATED: Final = b"RATED"  # the log's word: it stands alone, behind the group
+RATED: Final = b"RATED"  # the log's words: each stands alone, behind the group
+ATTEMPTED: Final = b"ATTEMPTED"
 
 
 @command(
@@ -148,6 +149,9 @@ def _change_group(ctx: Context, key: bytes, stream: Stream, args: list[bytes], l
     if ctx.session.privileged and args[GROUP_AT] == RATED:
         _count_rated(group, args)
         return
+    if ctx.session.privileged and args[GROUP_AT] == ATTEMPTED:
+        _keep_attempt(group, args)
+        return
     settings = GroupSettings() if is_reset or group.policy is None else group.policy.settings.copy()
     named: set[bytes] = set()
     if not is_reset:
@@ -198,6 +202,13 @@ def _set_copied_to(stream: Stream, args: list[bytes]) -> None:
     if policies is not None:
         policies.copied_to = (arguments.integer(args[STREAM_AT + 1]), stream_arguments.stream_id(args[STREAM_AT + 2]))
         policies.start_schedule()
+
+
+def _keep_attempt(group: Group, args: list[bytes]) -> None:
+    """The log says how often a released entry was delivered, and to which consumer as the last one."""
+    if group.policy is not None:
+        entry_id, deliveries = stream_arguments.stream_id(args[GROUP_AT + 1]), arguments.integer(args[GROUP_AT + 2])
+        group.policy.attempts[entry_id] = (deliveries, args[GROUP_AT + 3])
 
 
 def _count_rated(group: Group, args: list[bytes]) -> None:

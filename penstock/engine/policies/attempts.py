@@ -69,10 +69,16 @@ class Attempts:
 
     def move_forced(self, found: PendingSlot, count: int) -> bool:
         """As `move_to_dead_letters` if that count is too high: for an entry that FORCE made pending, new or not."""
-        is_over = dead_letters.is_exhausted(self._policy, count) or self.is_expired(found[0].segment, found[1])
-        return is_over and dead_letters.set_aside(
-            self._ctx, self._key, self._stream, self._group, self._policy, found, count
-        )
+        if not dead_letters.is_exhausted(self._policy, count) and not self.is_expired(found[0].segment, found[1]):
+            return False
+        if dead_letters.set_aside(self._ctx, self._key, self._stream, self._group, self._policy, found, count):
+            return True
+        self.keep(found)
+        return False
+
+    def keep(self, found: PendingSlot) -> None:
+        """An entry that could not move is about to be released."""
+        dead_letters.keep_attempt(self._ctx, self._key, self._group, self._policy, found)
 
     def move_all(self, slots: list[PendingSlot]) -> None:
         """Move exhausted and expired entries, each with its own count, to the dead letters; then `settle`."""

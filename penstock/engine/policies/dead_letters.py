@@ -8,7 +8,7 @@ again. A move is an XADD and an XACK in one unit. Without DEADLETTER, an expired
 from typing import Final
 
 from penstock.engine.context import Context
-from penstock.engine.policies import entry_fields, policy_notes, retention, targets
+from penstock.engine.policies import entry_fields, policy_lines, policy_notes, retention, targets
 from penstock.storage.policies.group_policy import GroupPolicy
 from penstock.storage.policies.stream_policies import NONE
 from penstock.storage.streams import ids
@@ -61,15 +61,16 @@ def set_aside(
 ) -> bool:
     """`move` for an entry that the group's position has passed, or passes now.
 
-    count: MAX_COUNT for FATAL; then the entry's own count says how often it was delivered.
+    count: MAX_COUNT for FATAL; then the entry's own count says how often it was delivered, or what was kept of it.
     """
     block, slot = found
     entry_id = block.id_at(slot)
-    deliveries = block.counts[slot] if count == MAX_COUNT else count
+    delivered, consumer = _attempt_of(group, policy, found)
+    deliveries = delivered if count == MAX_COUNT else count
     reason = b"fatal" if count == MAX_COUNT else b"delivered %d times" % count
     if not is_exhausted(policy, count):
         reason = EXPIRED
-    added = [key, group.name, ids.text(entry_id), b"%d" % deliveries, group.pel.owner_name(found), reason]
+    added = [key, group.name, ids.text(entry_id), b"%d" % deliveries, consumer, reason]
     if not append(ctx, group, policy, block.segment.entry(slot), added):
         return False
     group.pel.forget(block, slot)
@@ -78,6 +79,23 @@ def set_aside(
     if stream.policies is not None:
         retention.note_done(stream, stream.policies, [entry_id])
     return True
+
+
+def keep_attempt(ctx: Context, key: bytes, group: Group, policy: GroupPolicy, found: PendingSlot) -> None:
+    """Dead letters cannot be written, and an entry is about to be released: keep what its dead letter will say."""
+    entry_id = found[0].id_at(found[1])
+    deliveries, consumer = policy.attempts[entry_id] = _attempt_of(group, policy, found)
+    policy_lines.log_attempt(ctx, key, group, entry_id, deliveries, consumer)
+
+
+def _attempt_of(group: Group, policy: GroupPolicy, found: PendingSlot) -> tuple[int, bytes]:
+    """How often a pending entry was delivered, and its consumer; as kept, where FATAL and the release changed them."""
+    block, slot = found
+    count, consumer = block.counts[slot], group.pel.owner_name(found)
+    kept = policy.attempts.get(block.id_at(slot)) if policy.attempts else None
+    if kept is None:
+        return count, consumer
+    return kept[0] if count == MAX_COUNT else count, consumer or kept[1]
 
 
 def append(ctx: Context, group: Group, policy: GroupPolicy, entry: bytes, added: list[bytes]) -> bool:

@@ -229,13 +229,12 @@ def take_back(
             count = block.counts[slot]
             if not block.segment.is_live(slot):
                 continue
-            if (
-                policy is None
-                or not dead_letters.is_due(group, policy, (block, slot), ctx.now_ms)
-                or not dead_letters.move(ctx, key, stream, group, policy, (block, slot), count)
-            ):
-                group.pel.release((block, slot, slot + 1), KEEP_COUNT)
-                released.append((block, slot, block.counts[slot : slot + 1]))
+            if policy is not None and dead_letters.is_due(group, policy, (block, slot), ctx.now_ms):
+                if dead_letters.move(ctx, key, stream, group, policy, (block, slot), count):
+                    continue
+                dead_letters.keep_attempt(ctx, key, group, policy, (block, slot))
+            group.pel.release((block, slot, slot + 1), KEEP_COUNT)
+            released.append((block, slot, block.counts[slot : slot + 1]))
     if released:
         group_effects.log_released(ctx, key, group, released)
         ctx.signal(key)

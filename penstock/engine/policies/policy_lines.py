@@ -53,6 +53,16 @@ def _rated(key: bytes, group: Group, pairs: list[int]) -> list[bytes]:
     return [b"PENSTOCK.POLICY", key, b"GROUP", group.name, b"RATED", *[b"%d" % number for number in pairs]]
 
 
+def log_attempt(ctx: Context, key: bytes, group: Group, entry_id: StreamId, deliveries: int, consumer: bytes) -> None:
+    """What the dead letter of a released entry will say. Only the log may say ATTEMPTED."""
+    log(ctx, _attempt(key, group, entry_id, deliveries, consumer))
+
+
+def _attempt(key: bytes, group: Group, entry_id: StreamId, deliveries: int, consumer: bytes) -> list[bytes]:
+    words = [b"ATTEMPTED", ids.text(entry_id), b"%d" % deliveries, consumer]
+    return [b"PENSTOCK.POLICY", key, b"GROUP", group.name, *words]
+
+
 def _hold(key: bytes, group: Group, texts: list[bytes], count: int, until_ms: int) -> list[bytes]:
     tail = [b"RETRYCOUNT", b"%d" % count, b"UNTIL", b"%d" % until_ms]
     return [b"PENSTOCK.XNACK", key, group.name, b"FAIL", b"IDS", b"%d" % len(texts), *texts, *tail]
@@ -80,6 +90,8 @@ def _group_requests(key: bytes, group: Group, policy: GroupPolicy, now_ms: int) 
     counted = [pair for pair in policy.window.pairs if pair[0] > now_ms - policy.settings.rate_ms]
     for at in range(0, len(counted), MOST_PAIRS):
         yield _rated(key, group, [number for pair in counted[at : at + MOST_PAIRS] for number in pair])
+    for entry_id, (deliveries, consumer) in policy.attempts.items():
+        yield _attempt(key, group, entry_id, deliveries, consumer)
     texts: list[bytes] = []
     former = (0, 0)
     for until_ms, _, entry_id in policy.held(now_ms):

@@ -10,7 +10,7 @@ from penstock.storage.policies.key_order import KeyOrder
 from penstock.storage.policies.rate_window import RateWindow
 from penstock.storage.policies.stream_policies import AT_ONCE, NONE
 from penstock.storage.streams.ids import StreamId
-from penstock.storage.streams.pending.pending_block import RELEASED, PendingBlock
+from penstock.storage.streams.pending.pending_block import MAX_COUNT, RELEASED, PendingBlock
 
 BEFORE_ALL: Final = -1  # before every delivery time
 LAST_SERIAL: Final = 2**63  # above every serial
@@ -156,6 +156,9 @@ class GroupPolicy:
     readers: with gives_back, the id of the session that read as each consumer last. released: entries that connections
     gave back when they ended.
 
+    attempts: of released entries that the dead letters could not take: how often they were delivered, and the last
+    consumer. They are kept until an entry is delivered again, or is not pending any more.
+
     expiring: with `expires`, when each known released entry is worthless. None until it is first needed. expired:
     entries that were worthless, and were dropped.
 
@@ -164,6 +167,7 @@ class GroupPolicy:
     """
 
     __slots__ = (
+        "attempts",
         "blocked",
         "choice",
         "dead_lettered",
@@ -209,6 +213,7 @@ class GroupPolicy:
         self.trimmed_below: StreamId = 0
         self.redelivered = 0
         self.dead_lettered = 0
+        self.attempts: dict[StreamId, tuple[int, bytes]] = {}
         self.blocked = b""
         self.reaped = 0
         self.reap_due_ms = AT_ONCE
@@ -262,6 +267,10 @@ class GroupPolicy:
     def give_run(self, block: PendingBlock, start: int, stop: int) -> None:
         """The slots [start, stop), which still have their owners, get another one. Costs as `leave`."""
         self.leave_run(block, start, stop)
+        if self.attempts:
+            for slot in range(start, stop):
+                if block.counts[slot] != MAX_COUNT:  # after FATAL only JUSTID claims it
+                    self.attempts.pop(block.id_at(slot), None)
         if self.keys is not None and self.keys.counts:
             for slot in range(start, stop):
                 self.keys.own(block.id_at(slot))
@@ -276,6 +285,9 @@ class GroupPolicy:
     def forget_run(self, block: PendingBlock, start: int, stop: int) -> None:
         """The slots [start, stop), which still have their owners, will not be pending any more. Costs as `leave`."""
         self.leave_run(block, start, stop)
+        if self.attempts:
+            for slot in range(start, stop):
+                self.attempts.pop(block.id_at(slot), None)
         if self.keys is not None:
             for slot in range(start, stop):
                 self.keys.drop(block.id_at(slot))
@@ -317,6 +329,7 @@ class GroupPolicy:
     def revive(self, entry_id: StreamId) -> None:
         """An entry was added with the id of a pending one that was deleted: its fields are found when next needed."""
         self.expiring = None
+        self.attempts.pop(entry_id, None)
         if self.keys is not None:
             self.keys.drop(entry_id)
 
@@ -335,7 +348,7 @@ class GroupPolicy:
         twin = GroupPolicy()
         twin.settings = self.settings.copy()
         twin.ready, twin.order, twin.serial = dict(self.ready), SortedList(self.order), self.serial
-        twin.window = self.window.copy()
+        twin.window, twin.attempts = self.window.copy(), dict(self.attempts)
         return twin
 
     def memory_usage(self) -> int:
@@ -343,7 +356,14 @@ class GroupPolicy:
         keys = 0 if self.keys is None else self.keys.memory_usage()
         keys += 0 if self.choice is None else self.choice.memory_usage()
         expiring = 0 if self.expiring is None else len(self.expiring.times)
-        return 1000 + 350 * len(self.ready) + 100 * len(self.window.pairs) + 250 * expiring + keys
+        return (
+            1000
+            + 350 * len(self.ready)
+            + 250 * len(self.attempts)
+            + 100 * len(self.window.pairs)
+            + 250 * expiring
+            + keys
+        )
 
     def check(self) -> None:
         """Assert the invariants."""

@@ -149,7 +149,12 @@ def _bury(attempts: Attempts, run: PendingRun, count_change: int) -> bool:
     """Move the entry of a run of one to the dead letters, if this failure was its last; whether it moved."""
     block, slot, _ = run
     count = block.next_count(slot, count_change)
-    return attempts.is_over((block, slot), count) and attempts.move_to_dead_letters((block, slot), count)
+    if not attempts.is_over((block, slot), count):
+        return False
+    if attempts.move_to_dead_letters((block, slot), count):
+        return True
+    attempts.keep((block, slot))
+    return False
 
 
 def _read_options(ctx: Context, args: list[bytes], may_delay: bool) -> NackArguments:
