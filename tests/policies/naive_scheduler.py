@@ -121,6 +121,10 @@ class NaiveScheduler:
         within = [moment for moment, _ in self.handed_out if moment > self.now_ms - span_ms]
         return most - len(within) if most else NEVER
 
+    def moved(self) -> int:
+        """How many entries went to the dead letters, or expired."""
+        return len(self.dead) + self.expired
+
     # -- reading ----------------------------------------------------------------------------------------------------
 
     def read(self, consumer: str, count: int, no_ack: bool = False) -> list[int]:
@@ -229,8 +233,8 @@ class NaiveScheduler:
     def serve(self) -> None:
         """First come, first served, as long as there is something; also what a read that got nothing has freed."""
         moved = -1
-        while self.blocked and moved != len(self.dead) + self.expired:
-            moved = len(self.dead) + self.expired
+        while self.blocked and moved != self.moved():
+            moved = self.moved()
             while self.blocked and (got := self.read(*self.blocked[0])):
                 self.served[self.blocked.pop(0)[0]] = got
 

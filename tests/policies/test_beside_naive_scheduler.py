@@ -97,6 +97,8 @@ class Beside:
             self.model.look_anew()
         elif kind == 22 and two % 3 == 0:
             self._restart(two % 2 == 0)
+        if two % 5 == 0:
+            self.client(f"PENSTOCK.PEEK s g COUNT {1 + one % 9}")
         self.compare()
 
     def _add(self, one: int, two: int) -> None:
@@ -113,8 +115,11 @@ class Beside:
         self.model.add(len(self.ids) - 1, fields[1] if one % 7 else "", expires_ms, level if level < 10 else 4)
 
     def _read(self, consumer: str, count: int, no_ack: bool) -> None:
+        shown, moved = self.client(f"PENSTOCK.PEEK s g COUNT {count}"), self.model.moved()
         answer = self.client(f"XREADGROUP GROUP g {consumer} COUNT {count} {'NOACK ' * no_ack}STREAMS s >")
         assert_equal(self.model.read(consumer, count, no_ack), self._numbers_of(answer), SIDES)
+        if not no_ack and self.model.moved() == moved:  # what moves at a read may free others for it
+            assert_equal(answer[0][1] if answer else [], shown, ("read", "shown before"))
 
     def _block(self, consumer: str, count: int) -> None:
         reader = self.readers[consumer]

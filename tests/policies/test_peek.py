@@ -4,10 +4,11 @@ import hypothesis
 import pytest
 from hypothesis import strategies
 
-from tests.policies.conftest import PolicyDialogue
+from tests.policies.conftest import PolicyDialogue, made
 from tests.policies.history import History
 from tests.policies.test_retention import refused
 from tests.support.keyspace_picture import keyspace
+from tests.support.lines_run import lines_run
 
 numbers = strategies.integers(0, 10_000)
 steps = strategies.lists(strategies.tuples(numbers, numbers, numbers), max_size=40)
@@ -57,3 +58,17 @@ def test_what_is_refused(dialogue: PolicyDialogue, request_line: str, error: str
     dialogue("XGROUP CREATE s g 0 MKSTREAM", "SET text v")
 
     assert refused(dialogue(request_line)) == error
+
+
+def lines_of_a_peek(policy: str, count: int) -> int:
+    """How many lines are run to show one entry of so many that may be chosen."""
+    dialogue = made()
+    dialogue("XGROUP CREATE s g 0 MKSTREAM")
+    dialogue(*[f"XADD s * k {number % 97} p 1" for number in range(count)])
+    dialogue(f"PENSTOCK.POLICY s GROUP g ACKWAIT 1000 LOOKAHEAD 10000 {policy}", "PENSTOCK.PEEK s g COUNT 1")
+    return lines_run(lambda: dialogue("PENSTOCK.PEEK s g COUNT 1"))
+
+
+@pytest.mark.parametrize("policy", ["PRIORITY p", "KEY k PRIORITY p", "KEY k FAIR YES"])
+def test_what_a_peek_costs_does_not_depend_on_how_many_may_be_chosen(policy: str) -> None:
+    assert lines_of_a_peek(policy, 4000) < 2 * lines_of_a_peek(policy, 100)

@@ -26,6 +26,7 @@ def read_first(
     choice = choosing.current(target.stream, target.group, policy, ctx.now_ms)
     chosen = choose(target, policy, choice, max_count, budget, ctx.now_ms)
     if not chosen:
+        choice.end_read()
         return []
     shown = [segment.entry(slot) for segment, slot, _ in chosen]
     _hand_out(ctx, target, policy, choice, consumer, chosen)

@@ -28,15 +28,16 @@ class Choice:
 
     turns (FAIR): the lower one was longer ago. checks: values that may have lost the right to a turn. picked,
     picked_new: how many of a value this read has chosen, and of those how many were not pending, which the group does
-    not know yet.
+    not know yet. `_picks`, `_former_turns`: what a read that only shows the choice takes back: the chosen entries (id,
+    rank, value, moment, and whether it waited), and the turns before (NOT_KNOWN: none).
 
     A change costs O(log n).
     """
 
     __slots__ = (
-        "_cells", "_is_fair", "_order", "_turn", "_values", "checks", "deleted_below", "drained_ms", "expiring",
-        "has_shrunk", "newcomers", "picked", "picked_new", "position", "queues", "ranks", "seen", "seen_to", "touched",
-        "turns", "waiting",
+        "_cells", "_former_turns", "_is_fair", "_order", "_picks", "_turn", "_values", "checks",
+        "deleted_below", "drained_ms", "expiring", "has_shrunk", "newcomers", "picked", "picked_new",
+        "position", "queues", "ranks", "seen", "seen_to", "touched", "turns", "waiting",
     )  # fmt: skip
 
     def __init__(self, is_fair: bool) -> None:
@@ -61,6 +62,8 @@ class Choice:
         self.checks: dict[bytes | None, None] = {}
         self.picked: dict[bytes | None, int] = {}
         self.picked_new: dict[bytes | None, int] = {}
+        self._picks: list[tuple[StreamId, int, bytes | None, int, bool]] = []
+        self._former_turns: dict[bytes | None, int] = {}
 
     # -- entries come and go ----------------------------------------------------------------------------------------
 
@@ -147,19 +150,43 @@ class Choice:
 
     def pick(self, entry_id: StreamId, is_pending: bool) -> None:
         """The best entry is handed out."""
-        _, value = self.ranks[entry_id]
+        rank, value = self.ranks[entry_id]
+        self._picks.append((entry_id, rank, value, self.expiring.times.get(entry_id, NEVER), entry_id in self.waiting))
         self._remove(entry_id)
         self.picked[value] = self.picked.get(value, 0) + 1
         if not is_pending:
             self.picked_new[value] = self.picked_new.get(value, 0) + 1
-        self._turn += 1
         if value in self.turns:
-            self.turns[value] = self._turn
+            self._give_turn(value)
 
     def end_read(self) -> None:
         """The end of a read: the picked entries are pending and have owners in the group."""
         self.touched.update(dict.fromkeys(self.picked))
         self.picked, self.picked_new = {}, {}
+        self._picks, self._former_turns = [], {}
+
+    def take_back(self, seen_to: StreamId) -> None:
+        """In place of `end_read`: nothing was handed out. seen_to: as before the read. O(log n) for each picked one."""
+        for entry_id in list(self.seen.irange(seen_to + 1)):
+            self._remove(entry_id)
+        self.seen_to = seen_to
+        for entry_id, rank, value, expires_ms, waited in self._picks:
+            if waited:
+                self.add_waiting(entry_id, rank, value, expires_ms)
+            else:
+                self.add_seen(entry_id, rank, value, expires_ms)
+        for value, turn in self._former_turns.items():
+            self.touched[value] = None
+            if turn == NOT_KNOWN:
+                self.turns.pop(value, None)
+            else:
+                self.turns[value] = turn
+        self.end_read()
+
+    def _give_turn(self, value: bytes | None) -> None:
+        self._former_turns.setdefault(value, self.turns.get(value, NOT_KNOWN))
+        self._turn += 1
+        self.turns[value] = self._turn
 
     def _place(self, value: bytes | None, order: KeyOrder | None) -> None:
         """Let a value compete, if it may, with the right cell."""
@@ -199,30 +226,15 @@ class Choice:
         """Values with nothing pending and no candidate lose their turns; values with a candidate get one, the last."""
         for value in self.checks:
             has_some = value in self._cells or value in self.picked or (order is not None and order.has_live(value))
-            if not has_some:
-                self.turns.pop(value, None)
+            if not has_some and value in self.turns:
+                self._former_turns.setdefault(value, self.turns.pop(value))
         self.checks.clear()
         for _, value in sorted([(first, value) for value, first in self.newcomers.items()]):
-            self._turn += 1
-            self.turns[value] = self._turn
+            self._give_turn(value)
             self._compete(value, (self._owned(value, order), self._turn))
         self.newcomers.clear()
 
     # -- the whole --------------------------------------------------------------------------------------------------
-
-    def copy(self) -> "Choice":
-        """A copy that shares nothing, to try what would be chosen. O(n log n)."""
-        twin = Choice(self._is_fair)
-        twin.seen_to, twin.position, twin.drained_ms = self.seen_to, self.position, self.drained_ms
-        for entry_id in self.waiting:
-            twin.add_waiting(entry_id, *self.ranks[entry_id], NEVER)
-        for entry_id in self.seen:
-            rank, value = self.ranks[entry_id]
-            twin.seen.add(entry_id)
-            twin._add(entry_id, rank, value)
-        twin.turns, twin._turn = dict(self.turns), self._turn
-        twin.checks, twin.touched = dict(self.checks), dict.fromkeys([*self.queues, *self.turns, *self.touched])
-        return twin
 
     def memory_usage(self) -> int:
         """An estimate in bytes. O(1)."""

@@ -53,7 +53,9 @@ def penstock_peek(ctx: Context, args: list[bytes]) -> bytes:
     order = keys.order_of(target.stream, target.group, policy)
     choice = leases.current_choice(target.stream, target.group, policy, ctx.now_ms)
     if choice is not None:
-        runs = chosen_read.choose(target, policy, choice.copy(), most, budget, ctx.now_ms)
+        seen_to = choice.seen_to
+        runs = chosen_read.choose(target, policy, choice, most, budget, ctx.now_ms)
+        choice.take_back(seen_to)
     elif order is not None or policy.settings.expires:
         runs = keyed_read.next_entries(target, policy, order, False, most, budget, ctx.now_ms, True).taken
     else:
