@@ -17,6 +17,7 @@ POLICIES = (
     "GROUP g RATE 3 900", "GROUP h RATE 2 60000", "GROUP h ACKWAIT 700 INFLIGHT 2", "GROUP h PAUSE +700",
     "GROUP g EXPIRE 1500", "GROUP h EXPIRE 900 DEADLETTER dead",
     "GROUP g ACKWAIT 900 PRIORITY p LOOKAHEAD 4", "GROUP h ACKWAIT 800 KEY k PARALLEL 2 FAIR YES PRIORITY p",
+    "MAXBYTES 90", "MAXLEN 2 ACKED IDLEGROUP 1500", "GROUP g EXPIREAT at", "GROUP g ACKWAIT 600 ONDISCONNECT RELEASE",
 )  # fmt: skip
 
 
@@ -33,6 +34,14 @@ def tell(server: Ours, seed: int) -> None:
         request = chance.choice(
             (
                 f"XADD s * k {chance.choice('xyz')} p {chance.randint(0, 9)}",
+                f"XADD s * k {chance.choice('xyz')} at +{chance.randint(0, 900)}",
+                f"XADD cron * k {chance.choice('xyz')} every {chance.randint(1, 3)}000",
+                f"PENSTOCK.POLICY cron FORWARD s EVERY every MISSED {chance.choice(('ONCE', 'ALL', 'SKIP'))}",
+                f"PENSTOCK.REDRIVE dead s COUNT 3{chance.choice(('', ' NEW'))}",
+                f"PENSTOCK.DELCONSUMER s {group} {consumer} {chance.choice(('IFEMPTY', 'RELEASE'))}",
+                f"XAUTOCLAIM s {group} {consumer} 300 0 COUNT 2",
+                f"XCLAIM s {group} {consumer} 0 {oldest(server, group)}{chance.choice(('', ' JUSTID'))}",
+                "leave",
                 f"XADD later * k {chance.choice('xyz')}",
                 f"XREADGROUP GROUP {group} {consumer} COUNT 2 STREAMS s >",
                 f"XACK s {group} {oldest(server, group)}",
@@ -42,10 +51,20 @@ def tell(server: Ours, seed: int) -> None:
                 f"PENSTOCK.POLICY s {chance.choice(POLICIES)}",
             )
         )
-        server.ask(*request.split())
+        if request == "leave":
+            leave(server)
+        else:
+            server.ask(*request.split())
         server.clock.advance(chance.choice((0, 1, 100, 600)))
         server.engine.tick()
         server.durability.end_of_turn(lambda trouble: None)
+
+
+def leave(server: Ours) -> None:
+    """The connection ends on which the consumers read; another one goes on."""
+    server.engine.server.disconnect(server.session)
+    server.session = server.engine.server.connect()
+    server.ask("HELLO", "3")
 
 
 def oldest(server: Ours, group: str) -> str:
@@ -55,7 +74,7 @@ def oldest(server: Ours, group: str) -> str:
 
 def seen(ask: Ask) -> dict[object, object]:
     shown: dict[object, object] = {}
-    for key in ("s", "dead", "later", "skipped"):
+    for key in ("s", "dead", "later", "skipped", "cron"):
         stream = value(ask, key, RELEASED) if ask("EXISTS", key) else None
         if isinstance(stream, dict):
             shown[key] = (None, {name: field for name, field in stream.items() if not name.startswith(b"idmp")})
