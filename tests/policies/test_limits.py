@@ -241,3 +241,32 @@ if __name__ == "__main__":
     settings = hypothesis.settings(max_examples=wanted, derandomize=False, deadline=None, print_blob=True)
     settings(hypothesis.given(histories)(told))()
     sys.stdout.write(f"limits: {wanted} histories")
+
+
+ORDERS = ["", "KEY k", "KEY k PARALLEL 2", "PRIORITY p", "KEY k FAIR YES"]
+
+
+@pytest.mark.parametrize("order", ORDERS[:3])
+def test_what_a_worker_has_needs_no_room_when_a_position_set_back_makes_it_new(
+    dialogue: PolicyDialogue, order: str
+) -> None:
+    dialogue(*[f"XADD s {number}-0 k {number} p 1" for number in range(1, 5)], "XGROUP CREATE s g 0")
+    dialogue(f"PENSTOCK.POLICY s GROUP g ACKWAIT 30000 INFLIGHT 2 {order}", READ.format("a"), "XGROUP SETID s g 0")
+
+    assert [row[0] for row in dialogue("PENSTOCK.PEEK s g")] == [b"1-0", b"2-0"]
+    assert read_ids(dialogue, READ.format("b")) == ["1-0", "2-0"]
+    assert read_ids(dialogue, READ.format("b")) == []
+    dialogue("XACK s g 1-0")
+    assert read_ids(dialogue, READ.format("b")) == ["3-0"]
+    dialogue.reloaded()
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_a_lease_that_is_over_needs_no_room_behind_a_new_entry_that_does(dialogue: PolicyDialogue, order: str) -> None:
+    dialogue("XADD s 1-0 k 1 p 1", "XADD s 2-0 k 2 p 1", "XGROUP CREATE s g 0")
+    dialogue(f"PENSTOCK.POLICY s GROUP g ACKWAIT 1000 INFLIGHT 1 {order}", "XREADGROUP GROUP g a COUNT 1 STREAMS s >")
+    dialogue("XACK s g 1-0", "XREADGROUP GROUP g a COUNT 1 STREAMS s >", "XGROUP SETID s g 0")
+    dialogue("PENSTOCK.CLOCK ADVANCE 1000")
+
+    assert read_ids(dialogue, READ.format("b")) == ["2-0"]
+    assert read_ids(dialogue, READ.format("b")) == []

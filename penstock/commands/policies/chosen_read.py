@@ -8,7 +8,7 @@ from penstock.commands.streams.reading.xread import Budget
 from penstock.engine.aof import group_effects
 from penstock.engine.aof.group_effects import Released
 from penstock.engine.context import Context
-from penstock.engine.policies import choosing, dead_letters, entry_fields, expiry, keys, retention, settling
+from penstock.engine.policies import choosing, dead_letters, entry_fields, expiry, keys, limits, retention, settling
 from penstock.storage.policies.choice import Choice
 from penstock.storage.policies.group_policy import GroupPolicy
 from penstock.storage.streams.ids import StreamId
@@ -18,13 +18,19 @@ from penstock.storage.streams.segment import SegmentRun
 
 
 def read_first(
-    ctx: Context, target: ReadTarget, policy: GroupPolicy, consumer: Consumer, max_count: int, budget: Budget
+    ctx: Context,
+    target: ReadTarget,
+    policy: GroupPolicy,
+    consumer: Consumer,
+    max_count: int,
+    room: limits.Room,
+    budget: Budget,
 ) -> list[bytes]:
     """Hand out the best candidates, one after the other: the entries' bytes."""
-    if max_count <= 0:
+    if max_count <= 0 or not room.left:
         return []
     choice = choosing.current(target.stream, target.group, policy, ctx.now_ms)
-    chosen = choose(target, policy, choice, max_count, budget, ctx.now_ms)
+    chosen = choose(target, policy, choice, max_count, room, budget, ctx.now_ms)
     if not chosen:
         choice.end_read()
         return []
@@ -34,18 +40,25 @@ def read_first(
 
 
 def choose(
-    target: ReadTarget, policy: GroupPolicy, choice: Choice, max_count: int, budget: Budget, now_ms: int
+    target: ReadTarget,
+    policy: GroupPolicy,
+    choice: Choice,
+    max_count: int,
+    room: limits.Room,
+    budget: Budget,
+    now_ms: int,
 ) -> list[SegmentRun]:
     """The best candidates in the order of delivery, as runs of one entry. Changes only the choice."""
     stream, group = target.stream, target.group
     order = keys.order_of(stream, group, policy)
     chosen: list[SegmentRun] = []
     position = group.last_id
-    while len(chosen) < max_count:
+    while len(chosen) < max_count and room.left:
         entry_id = choosing.next_candidate(stream, choice, order)
         found = None if entry_id is None else stream.find(entry_id)
         if entry_id is None or found is None or not budget.take(found[0].entry(found[1])):
             break
+        room.take(entry_id)
         choice.pick(entry_id, group.pel.by_id.find(entry_id) is not None)
         chosen.append((found[0], found[1], found[1] + 1))
         position = max(position, entry_id)

@@ -7,7 +7,7 @@ from penstock.commands.streams.reading.xread import Budget
 from penstock.engine.aof import group_effects
 from penstock.engine.aof.group_effects import Released
 from penstock.engine.context import Context
-from penstock.engine.policies import choosing, entry_fields, expiry, keys, settling
+from penstock.engine.policies import choosing, entry_fields, expiry, keys, limits, settling
 from penstock.storage.policies.group_policy import GroupPolicy
 from penstock.storage.policies.key_order import KeyOrder
 from penstock.storage.policies.stream_policies import NONE
@@ -27,6 +27,7 @@ def read_new(
     consumer: Consumer,
     no_ack: bool,
     max_count: int,
+    room: limits.Room,
     budget: Budget,
 ) -> list[bytes]:
     """Hand out new entries with a free value; the group passes over the others, which wait. The entries' bytes.
@@ -36,7 +37,7 @@ def read_new(
     shown: list[bytes] = []
     moves_left = expiry.MOST
     while True:
-        passed = next_entries(target, policy, order, no_ack, max_count - len(shown), budget, ctx.now_ms, False)
+        passed = next_entries(target, policy, order, no_ack, max_count - len(shown), room, budget, ctx.now_ms, False)
         if order is not None and passed.is_full:
             order.is_full = True
         if passed.all:
@@ -60,7 +61,8 @@ def read_together(
 ) -> list[list[bytes]]:
     """As `read_new` for several reads of `count` entries, while the budget lasts: what each gets that gets some."""
     wanted = budget.entries
-    passed = next_entries(target, policy, order, False, wanted, budget, ctx.now_ms, False)
+    room = limits.Room(target.group, limits.room(target.group, policy), False)
+    passed = next_entries(target, policy, order, False, wanted, room, budget, ctx.now_ms, False)
     if not passed.all:
         return []
     shown = _hand_out(ctx, target, policy, order, consumer, False, passed)
@@ -135,6 +137,7 @@ def next_entries(
     order: KeyOrder | None,
     no_ack: bool,
     max_count: int,
+    room: limits.Room,
     budget: Budget,
     now_ms: int,
     skips_expired: bool,
@@ -156,7 +159,7 @@ def next_entries(
         for segment, start, stop in runs:
             for slot in range(start, stop):
                 is_full = waiting + len(passed.waiting) >= most_waiting
-                if len(passed.taken) >= max_count:
+                if len(passed.taken) >= max_count or not room.admits(segment.id_at(slot)):
                     return passed
                 if is_full and settings.look_ahead == NONE:
                     passed.is_full = True
@@ -179,6 +182,7 @@ def next_entries(
                         return passed
                     passed.waiting.append(run)
                 elif budget.take(entry):
+                    room.take(position)
                     passed.taken.append(run)
                 else:
                     return passed

@@ -44,11 +44,9 @@ def read(
     parts: list[bytes] = []
     if (claims or policy.settings.ack_wait_ms != NONE) and not options.no_ack:
         parts = _deliver_again(ctx, target, policy, consumer, options.claim_ms if claims else NONE, most, budget)
-    if policy.settings.in_flight != NONE and not options.no_ack:
-        has_room = limits.room(group, policy)
-        policy.is_short = policy.is_short or not has_room
-        most = min(most, len(parts) + has_room)
-    answer = _with_first(ctx, target, policy, consumer, options, claims, parts, most, budget)
+    room = limits.Room(group, limits.NO_LIMIT if options.no_ack else limits.room(group, policy), bool(parts))
+    policy.is_short = policy.is_short or not room.left
+    answer = _with_first(ctx, target, policy, consumer, options, claims, parts, most, room, budget)
     if policy.settings.has_limits and parts:
         settling.handed_out(ctx, target.key, target.stream, group, policy, len(parts))
     if policy.settings.expires:
@@ -65,18 +63,20 @@ def _with_first(
     claims: bool,
     parts: list[bytes],
     max_count: int,
+    room: limits.Room,
     budget: Budget,
 ) -> bytes:
     """Add first deliveries to `parts`, up to `max_count` entries in all: an array; b"" if it is empty."""
     most = max_count - len(parts)
     if policy.settings.chooses and not options.no_ack:
-        shown = chosen_read.read_first(ctx, target, policy, consumer, most, budget)
+        shown = chosen_read.read_first(ctx, target, policy, consumer, most, room, budget)
     else:
         order = keys.order_of(target.stream, target.group, policy)
         leases.current_choice(target.stream, target.group, policy, ctx.now_ms)
         if order is None and not policy.settings.expires:
-            return with_new(ctx, target, consumer, parts, options.no_ack, max_count, budget, claims)
-        shown = keyed_read.read_new(ctx, target, policy, order, consumer, options.no_ack, most, budget)
+            most = len(parts) + room.most_of(target.stream, most)
+            return with_new(ctx, target, consumer, parts, options.no_ack, most, budget, claims)
+        shown = keyed_read.read_new(ctx, target, policy, order, consumer, options.no_ack, most, room, budget)
     parts += [entries.with_delivery(entry, 0, 0) for entry in shown] if claims else shown
     return b"*%d\r\n" % len(parts) + b"".join(parts) if parts else b""
 
@@ -140,7 +140,7 @@ def next_redeliveries(
         if not block.segment.is_live(slot):
             again.deleted.append((block, slot))
             continue
-        if again.room and group.is_new_again(found):
+        if group.is_new_again(found) and (again.room or _needs_no_room(target, policy)):
             continue  # it may be handed out as new
         if dead_letters.is_due(group, policy, (block, slot), ctx.now_ms):
             again.dead.append((block, slot))
@@ -161,6 +161,19 @@ def next_redeliveries(
         again.shown.append(shown)
         again.taken.append((block, slot))
     return again
+
+
+def _needs_no_room(target: ReadTarget, policy: GroupPolicy) -> bool:
+    """Whether the read hands out a new entry without room: the first one, if it is with a worker, and its turn."""
+    stream, group = target.stream, target.group
+    if policy.settings.chooses:
+        return False
+    order = keys.order_of(stream, group, policy)
+    for segment, slot, _ in stream.unread(group, 1):
+        entry_id = segment.id_at(slot)
+        is_free = order is None or order.may_be_handed_out(entry_id)
+        return is_free and limits.Room(group, 0, False).admits(entry_id)
+    return False
 
 
 def _deliver_again(

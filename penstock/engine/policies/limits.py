@@ -11,7 +11,10 @@ from penstock.engine.policies import policy_lines
 from penstock.storage.deadlines import NEVER
 from penstock.storage.policies.group_policy import FOREVER, GroupPolicy
 from penstock.storage.policies.stream_policies import NONE
+from penstock.storage.streams.ids import StreamId
 from penstock.storage.streams.pending.group import Group
+from penstock.storage.streams.pending.pending_block import RELEASED
+from penstock.storage.streams.stream import Stream
 
 NO_LIMIT: Final = 2**63
 
@@ -37,6 +40,52 @@ def room(group: Group, policy: GroupPolicy) -> int:
     if policy.settings.in_flight == NONE:
         return NO_LIMIT
     return max(policy.settings.in_flight - owned_count(group), 0)
+
+
+class Room:
+    """How many more entries may be with workers, for a read that goes over new ones; NO_LIMIT without INFLIGHT.
+
+    What a position set back made new, and a consumer still has, needs none: it is with a worker already. has_again: the
+    read has what is delivered again; then it ends where there is no room, or an entry might be in it twice.
+    """
+
+    __slots__ = ("_group", "_is_set_back", "left")
+
+    def __init__(self, group: Group, left: int, has_again: bool) -> None:
+        self.left = left
+        self._group = group
+        self._is_set_back = (
+            left != NO_LIMIT
+            and (left > 0 or not has_again)
+            and group.pel.count > 0
+            and group.is_new_again(group.pel.by_id.last())
+        )
+
+    def admits(self, entry_id: StreamId) -> bool:
+        """Whether a new entry may be handed out. O(1); O(log b) after the position was set back."""
+        return self.left > 0 or self._is_owned(entry_id)
+
+    def take(self, entry_id: StreamId) -> None:
+        """A new entry that is admitted will be handed out."""
+        if self.left != NO_LIMIT and not self._is_owned(entry_id):
+            self.left -= 1
+
+    def most_of(self, stream: Stream, most: int) -> int:
+        """How many new entries may be handed out in order of their ids, `most` at most."""
+        if not self._is_set_back:
+            return min(most, self.left)
+        count = 0
+        for segment, start, stop in stream.unread(self._group, most):
+            for slot in range(start, stop):
+                if not self.admits(segment.id_at(slot)):
+                    return count
+                self.take(segment.id_at(slot))
+                count += 1
+        return count
+
+    def _is_owned(self, entry_id: StreamId) -> bool:
+        found = self._group.pel.by_id.find(entry_id) if self._is_set_back else None
+        return found is not None and found[0].owners[found[1]] != RELEASED
 
 
 def note_handed_out(ctx: Context, key: bytes, group: Group, policy: GroupPolicy, count: int) -> None:

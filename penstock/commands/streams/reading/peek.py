@@ -49,17 +49,18 @@ def penstock_peek(ctx: Context, args: list[bytes]) -> bytes:
     if policy.settings.ack_wait_ms != NONE and count:
         again = leased_read.next_redeliveries(ctx, target, policy, NONE, count, budget)
         shown, has_room = again.shown, again.room
-    most = budget.max_count(min(count - len(shown), has_room))
+    most = budget.max_count(count - len(shown))
+    room = limits.Room(target.group, has_room, bool(shown))
     order = keys.order_of(target.stream, target.group, policy)
     choice = leases.current_choice(target.stream, target.group, policy, ctx.now_ms)
     if choice is not None:
         seen_to = choice.seen_to
-        runs = chosen_read.choose(target, policy, choice, most, budget, ctx.now_ms)
+        runs = chosen_read.choose(target, policy, choice, most, room, budget, ctx.now_ms)
         choice.take_back(seen_to)
     elif order is not None or policy.settings.expires:
-        runs = keyed_read.next_entries(target, policy, order, False, most, budget, ctx.now_ms, True).taken
+        runs = keyed_read.next_entries(target, policy, order, False, most, room, budget, ctx.now_ms, True).taken
     else:
-        runs = new_runs(target, most, budget)
+        runs = new_runs(target, room.most_of(target.stream, most), budget)
     for segment, start, stop in runs:
         shown += segment.entry_list(start, stop)
     return reply.array(shown)
