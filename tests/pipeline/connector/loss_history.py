@@ -42,6 +42,7 @@ class Server:
         self.looks: list[tuple[int, int, int]] = []
         self.asks_for_task = False
         self.between: Callable[[list[bytes]], object] = lambda _request: None
+        self.counts = True  # PENSTOCK.XCOUNT, which Redis has not
         self.on_look: Callable[[], object] = lambda: None  # a reply tells the query a stream's counters
         self._connector = self.dialogue.another()
         self._queued: list[list[bytes]] | None = None  # the requests of the connector's transaction
@@ -64,7 +65,8 @@ class Server:
                 del words[at : at + 2]
             if words[0] == b"PUBLISH":
                 self._published.append(words[2])
-            replies.append(self._connector.words(*words))
+            is_unknown = words[0] == b"PENSTOCK.XCOUNT" and not self.counts
+            replies.append(b"-ERR unknown command\r\n" if is_unknown else self._connector.words(*words))
             self._note(words, replies[-1])
         return b"".join(replies)
 
@@ -126,6 +128,7 @@ class History:
     def __init__(self, seed: int, shared: bool, amid: bool = False) -> None:
         self.chance = random.Random(seed)
         self.server = Server()
+        self.server.counts = seed % 2 > 0
         self.shared = shared
         self.amid = amid
         self.steps: list[str] = []

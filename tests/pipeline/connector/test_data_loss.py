@@ -461,3 +461,26 @@ def test_what_is_taken_between_a_look_and_the_counting_of_a_limited_batch_is_tol
             assert len(stream.run_to_end()) == 30 - count
 
         assert stream.reader.missing()["entriesMissingByCause"] == {cause: count}
+
+
+@pytest.mark.parametrize(("most", "batches"), [(7, 20), (100, 7), (600, 1)])
+def test_a_limited_batch_is_planned_without_reading_its_entries_where_the_server_counts(
+    most: int, batches: int
+) -> None:
+    server = Server()
+    asked: list[bytes] = []
+    for key, length in (("a", 500), ("b", 300)):
+        for seq in range(1, length + 1):
+            server.ask("XADD", key, f"1-{seq}", "n", seq)
+    server.ask("XDEL", "a", "1-40", "1-41", "1-200")
+    options = {"stream": "a,b", "startingId": "earliest", "maxEntriesPerTrigger": str(most), "minPartitions": "3"}
+    with reached(server):
+        counted, read = (Query(failOnDataLoss="false", **options) for _ in range(2))
+        for _ in range(batches):
+            server.counts, server.between = True, lambda request: asked.append(request[0])
+            assert counted.plan() is not None
+            server.counts, server.between = False, lambda _request: None
+            assert read.batch() == counted.run() != []
+            assert read.log[-1] == counted.log[-1]
+
+    assert set(asked) == {b"XINFO", b"PENSTOCK.XCOUNT"}

@@ -119,6 +119,7 @@ class Client:
     def __init__(self, endpoint: Endpoint, access: Access) -> None:
         self.endpoint = endpoint
         self.access = access
+        self.counts = True  # the server may have PENSTOCK.XCOUNT: it was not refused yet
         self.connection_id = 0  # the server's number for the connection, 0 if not known
         self._socket: socket.socket | None = None
         self._reader = _reply_reader()

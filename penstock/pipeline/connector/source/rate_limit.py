@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from penstock.pipeline.connector.connection.client import Client, Request, joined
+from penstock.errors import ReplyError
+from penstock.pipeline.connector.connection.client import Client, Reply, Request, joined
 from penstock.pipeline.connector.connection.stream_info import StreamState
 from penstock.pipeline.connector.source.entry_pages import Page, decode
 from penstock.pipeline.connector.source.id_ranges import even_cuts
@@ -18,6 +19,7 @@ from penstock.storage.streams.ids import StreamId
 
 SAMPLES: Final = 16  # entries that are read to estimate the bytes of the others
 MARKS: Final = 256  # ids kept while entries are counted, at even distances: the range can be split there
+UNCOUNTING: Final = (b"ERR unknown command", b"NOPERM")  # replies of servers that cannot be asked to count
 
 
 def backlog(place: Position, state: StreamState) -> int:
@@ -54,7 +56,7 @@ def entry_bytes(client: Client, backlogs: Sequence[tuple[bytes, Position, Stream
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """The position after `entries` entries, which were read for it; `marks` are ids among them, one after each `every`.
+    """The position after `entries` entries, which were counted; `marks` are ids among them, one after each `every`.
 
     `is_end`: there are no more entries.
     """
@@ -88,7 +90,24 @@ class Counting:
     def left(self) -> int:
         return self._entries - self._seen
 
+    @property
+    def is_by_bytes(self) -> bool:
+        return self._bytes is not None
+
+    def to_be_counted(self) -> Request:
+        """For a server that counts by itself: `counted` takes the reply."""
+        bounds = exclusive(self._after), ids.text(self._state.last)
+        return ["PENSTOCK.XCOUNT", self.key, *bounds, "COUNT", self._entries, "EVERY", self._every]
+
+    def counted(self, reply: Reply) -> Counted:
+        self._seen, places = reply
+        self._marks = [ids.parse(one) for one in places[: self._seen // self._every]]
+        if places:
+            self._after = ids.parse(places[-1])
+        return self._result(self._seen < self._entries or self._after >= self._state.last)
+
     def request(self, count: int) -> Request:
+        """For a server that does not count: `take` reads the reply."""
         return ["XRANGE", self.key, exclusive(self._after), ids.text(self._state.last), "COUNT", min(count, self.left)]
 
     def take(self, page: Page, number: int, count: int, mean_bytes: int) -> Counted | None:
@@ -102,10 +121,14 @@ class Counting:
             self._seen += rows
         if self._bytes is not None:
             self._bytes -= rows * mean_bytes
-        if rows < asked or self._after >= self._state.last:
-            return Counted(end_position(self._state), self._seen, self._marks, self._every, True)
-        if self.left and (self._bytes is None or self._bytes > 0):
+        is_end = rows < asked or self._after >= self._state.last
+        if not is_end and self.left and (self._bytes is None or self._bytes > 0):
             return None
+        return self._result(is_end)
+
+    def _result(self, is_end: bool) -> Counted:
+        if is_end:
+            return Counted(end_position(self._state), self._seen, self._marks, self._every, True)
         # Entries that are missing between here and `place` count as missing after here: they are reported at the end.
         added = None if self._place.added is None else self._place.added + self._seen
         return Counted(Position(self._after, added), self._seen, self._marks, self._every, False)
@@ -114,11 +137,12 @@ class Counting:
 def count_entries(client: Client, wanted: Sequence[Counting], fetch: int, fetch_bytes: int) -> dict[bytes, Counted]:
     """Count entries of some streams, by key, with about MARKS ids on the way, at even distances.
 
-    It reads all those entries, of many streams in one round trip: O(entries), in pages of at most `fetch`.
+    Penstock counts them, in one round trip for MOST_REQUESTS streams. For other servers, and where bytes are counted,
+    all those entries are read, of many streams in one round trip: O(entries), in pages of at most `fetch`.
     """
+    found = _counted_by_server(client, [one for one in wanted if not one.is_by_bytes])
     asking = PageRequests(client, fetch, fetch_bytes)
-    found: dict[bytes, Counted] = {}
-    waiting = deque(wanted)
+    waiting = deque(one for one in wanted if one.key not in found)
     while waiting:
         count, asked = asking.entries, [waiting.popleft()]
         room = count - min(asked[0].left, count)
@@ -135,6 +159,22 @@ def count_entries(client: Client, wanted: Sequence[Counting], fetch: int, fetch_
                 waiting.appendleft(one)
             else:
                 found[one.key] = counted
+    return found
+
+
+def _counted_by_server(client: Client, wanted: list[Counting]) -> dict[bytes, Counted]:
+    """What the server counted, by key. A stream that it refuses to count is not among them, and is to be read."""
+    found: dict[bytes, Counted] = {}
+    for first in range(0, len(wanted), MOST_REQUESTS):
+        if not client.counts:
+            break
+        some = wanted[first : first + MOST_REQUESTS]
+        replies = client.pipeline([one.to_be_counted() for one in some])
+        for one, reply in zip(some, replies, strict=True):
+            if not isinstance(reply, ReplyError):
+                found[one.key] = one.counted(reply)
+            elif reply.text.startswith(UNCOUNTING):
+                client.counts = False
     return found
 
 
