@@ -463,6 +463,20 @@ def test_what_is_taken_between_a_look_and_the_counting_of_a_limited_batch_is_tol
         assert stream.reader.missing()["entriesMissingByCause"] == {cause: count}
 
 
+@pytest.mark.parametrize("most", [10, 38], ids=["a part is counted", "all is counted"])
+def test_what_is_taken_before_it_is_counted_in_a_query_that_began_in_the_middle_is_told_of(most: int) -> None:
+    server = Server()
+    for place in (*(f"1-{seq}" for seq in range(1, 41)), "100-0"):  # by their ids most entries seem to be behind 1-40
+        server.ask("XADD", "s", place, "n", 1)
+    with reached(server):
+        stream = Query(stream="s", startingId="1-11", maxEntriesPerTrigger=str(most), failOnDataLoss="false")
+        server.on_look = partial(server.ask, "XDEL", "s", "1-12", "1-13")
+        with pytest.warns(UserWarning, match="at most 2: those after 1-10 were not counted"):
+            assert len(stream.run_to_end()) == 29
+
+        assert stream.reader.missing()["entriesMissingByCause"] == {"uncounted": 2}
+
+
 @pytest.mark.parametrize(("most", "batches"), [(7, 20), (100, 7), (600, 1)])
 def test_a_limited_batch_is_planned_without_reading_its_entries_where_the_server_counts(
     most: int, batches: int

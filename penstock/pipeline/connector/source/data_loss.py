@@ -100,7 +100,7 @@ def find_loss(
             return replace(lost, resume_at=Position(place.id, None))
         return lost
     if place.added is None and place.seen is not None and not place.is_ahead:
-        lost_since = uncounted_loss(place.id, place.seen, 0, state)
+        lost_since = uncounted_loss(place.counted_from, place.seen, 0, state)
         return lost_since and replace(lost_since, resume_at=Position(place.id, None, seen=state))
     return count_loss(place, state, behind)
 
@@ -132,6 +132,8 @@ def count_loss(place: Position, state: StreamState, behind: int | None, now: Str
 
     `now`: the stream when they had been counted, if that was after `state`. Only it tells what was taken meanwhile.
     """
+    if place.added is None and now is not None:
+        return uncounted_loss(place.counted_from, state, 0, now)
     if place.added is None or behind is None:
         return None
     missing = state.added - place.added - behind
