@@ -39,7 +39,7 @@ class Server:
     def __init__(self) -> None:
         self.clock = ManualClock(NOW_MS)
         self.dialogue = Dialogue(make_engine(self.clock))
-        self.looks: list[tuple[int, int, int]] = []
+        self.looks: list[tuple[int, int, int, int]] = []
         self.asks_for_task = False
         self.between: Callable[[list[bytes]], object] = lambda _request: None
         self.counts = True  # PENSTOCK.XCOUNT, which Redis has not
@@ -95,11 +95,11 @@ class Server:
         return found
 
 
-def counters(reply: Any) -> tuple[int, int, int]:
-    """The last id, entries-added and max-deleted-entry-id in a reply to XINFO STREAM."""
+def counters(reply: Any) -> tuple[int, int, int, int]:
+    """The last id, entries-added, max-deleted-entry-id and the number of removed entries by XINFO STREAM."""
     row = mapping(reply)
-    last, deleted = row[b"last-generated-id"], row[b"max-deleted-entry-id"]
-    return ids.parse(last), row[b"entries-added"], ids.parse(deleted)
+    last, deleted, added = row[b"last-generated-id"], row[b"max-deleted-entry-id"], row[b"entries-added"]
+    return ids.parse(last), added, ids.parse(deleted), added - row[b"length"]
 
 
 @contextlib.contextmanager
@@ -147,6 +147,7 @@ class History:
         self.announced: set[int] = set()  # the entries that counters in a reply to the query have counted
         self.deleted: set[int] = set()  # one by one
         self.ids: dict[int, int] = {}  # number -> the entry's id
+        self._planned: list[tuple[int, int, int, int]] = []  # the look by which the newest batch was planned
         self._lineage: set[int] = set()  # what was added to the stream as it is: entries-added counts these
         self._number = 0
         self._clock = 1
@@ -333,13 +334,13 @@ class History:
             self.steps.append("restart")
             self._note(query)
             query.start_driver()
-            self.server.looks.clear()  # its offsets are all that it knows
+            self.server.looks[:] = self._planned  # its offsets are all that it knows
 
     def _batch(self, query: Query) -> None:
         self.disturb()
         self._restart(query)
         self.steps.append("plan")
-        if query.plan() is None:
+        if not self._plan(query):
             return
         if self.shared and self.chance.random() < 0.3:
             self._other_worker()
@@ -347,6 +348,15 @@ class History:
         self._restart(query)
         while not self._read(query, disturbed=True):
             self._restart(query)
+
+    def _plan(self, query: Query) -> bool:
+        """Whether there is another batch."""
+        before = len(self.server.looks)
+        if query.plan() is None:
+            return False
+        if not self.shared and _position(query.log[-1]) != _position(query.log[-2]):
+            self._planned = self.server.looks[before : before + 1] or self._planned
+        return True
 
     def _other_worker(self) -> None:
         reply = self.server.ask("XREADGROUP", "GROUP", "g", "other", "COUNT", 2, "STREAMS", "s", ">")
@@ -404,7 +414,7 @@ class History:
 
     def _drain(self, query: Query) -> None:
         for _ in range(200):
-            if query.plan() is None:
+            if not self._plan(query):
                 return
             self._read(query, disturbed=False)
         raise AssertionError("the query does not come to an end")
@@ -441,3 +451,8 @@ class History:
         ascends = all(one <= other for pair in itertools.pairwise(looks) for one, other in zip(*pair, strict=True))
         read = {self.ids[number] for number in self.rows}
         return ascends and added - self.base == len(self.rows) == len(read)
+
+
+def _position(offset: Any) -> Any:
+    """The id that an offset has of the stream, and entries-added there."""
+    return [by_key["s"][:2] for by_key in offset["at"].values() if "s" in by_key]

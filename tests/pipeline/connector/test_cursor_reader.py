@@ -557,8 +557,8 @@ def test_a_server_that_stays_away_is_named() -> None:
 def test_a_checkpoint_of_the_other_mode_or_of_another_version_is_refused() -> None:
     with pytest.raises(PipelineError, match="other 'groupMode'"):
         cursor_of({"v": 1, "runs": {}})
-    with pytest.raises(PipelineError, match="version 3"):
-        cursor_of({"v": 3, "at": {}})
+    with pytest.raises(PipelineError, match="version 4"):
+        cursor_of({"v": 4, "at": {}})
 
 
 # -- batches without a stream -----------------------------------------------------------------------------------------

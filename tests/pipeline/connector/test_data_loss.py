@@ -219,6 +219,24 @@ def test_a_server_that_lost_what_a_limited_batch_had_left_is_noticed_after_a_res
         stream.batch()
 
 
+@pytest.mark.parametrize(
+    "limit", [{}, {"maxEntriesPerTrigger": "4"}, {"minPartitions": "3"}], ids=["all", "limit", "parts"]
+)
+def test_a_stream_that_is_made_anew_while_its_query_is_stopped_is_a_loss_though_as_many_entries_were_added(
+    server: redis.Redis, query: Any, limit: dict[str, str]
+) -> None:
+    fill(server, "s", *range(1, 11))
+    server.xtrim("s", maxlen=5, approximate=False)
+    stream = query(startingId="earliest", **limit)
+    stream.run_to_end()
+    server.delete("s")
+    fill(server, "s", *range(1, 11))
+    stream.start_driver()
+
+    with pytest.raises(DataLoss, match="went backwards"):
+        stream.batch()
+
+
 def test_parts_that_were_counted_tell_how_many_are_missing(server: redis.Redis, query: Any) -> None:
     fill(server, "s", *range(1, 101))
     server.xdel("s", "1-60")

@@ -3,8 +3,10 @@
 The oracles are `stream_states`, which parses every reply, and a dict with every position.
 """
 
+import base64
 import json
 import random
+import zlib
 from typing import Any
 
 import pytest
@@ -87,7 +89,12 @@ def test_offsets_with_a_base_have_every_position(seed: int, monkeypatch: pytest.
     places = Places()
     for at in range(1, 30):
         batch = {
-            stream: Position(at << 64, chance.choice([at, None]), cuts=(1,) * chance.randint(0, 1))
+            stream: Position(
+                at << 64,
+                chance.choice([at, None]),
+                cuts=(1,) * chance.randint(0, 1),
+                seen=chance.choice([None, StreamState(at, 1, at << 64, at, 0)]),
+            )
             for stream in chance.sample(streams, chance.choice([0, 1, 2, 20]))
         }
         known = {stream: place.bare() for stream, place in known.items()} | batch
@@ -97,6 +104,15 @@ def test_offsets_with_a_base_have_every_position(seed: int, monkeypatch: pytest.
         assert {stream: places.get(stream) for stream in places.streams()} == known
         assert batch.keys() <= places.at.keys()  # a base is of no batch
         assert len(places.at) - len(batch) <= max(2, len(known) // offsets.PART)
+
+
+def test_a_base_of_before_it_had_the_states_of_streams_is_read() -> None:
+    columns = [["s", "t"], ["1-1", "2-0"], [1, None]]
+    packed = base64.b64encode(zlib.compress(json.dumps(columns).encode())).decode()
+
+    places = cursor_of({"v": 2, "at": {}, "base": {"main": packed}})
+    assert places.get(("main", b"s")) == Position(1 << 64 | 1, 1)
+    assert places.get(("main", b"t")) == Position(2 << 64, None)
 
 
 @pytest.fixture

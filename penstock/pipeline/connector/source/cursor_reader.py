@@ -83,12 +83,12 @@ class CursorReader(StreamReader):
         if start == EARLIEST:
             return beginning(state)
         if start == LATEST:
-            return Position(state.last, state.added)
+            return rate_limit.end_position(state)
         after = place_after(self.connections.asking[name], key, state, start, self.options.group)
         behind = entries_after(after, state)
         if after > state.last or behind is None:
             return Position(after, None, seen=state)
-        return Position(after, state.added - behind)
+        return Position(after, state.added - behind, seen=state)
 
     # -- how far it goes ----------------------------------------------------------------------------------------------
 
@@ -159,7 +159,8 @@ class CursorReader(StreamReader):
         if self._ends is None:
             # Streams of the base are where the base says, unless they are ahead.
             streams = planned.at.keys() | self._ahead if planned.base.places else self.states.keys()
-            ends = {stream: rate_limit.end_position(self.states[stream]) for stream in streams & self.states.keys()}
+            states = {stream: self.states[stream] for stream in streams & self.states.keys()}
+            ends = {stream: Position(state.last, state.added) for stream, state in states.items()}
             self._ends = self.names.write(cursor_json(Places(ends, planned.base)))
         behind = source_metrics.behind(planned, self.states, self._ahead)
         return self._ends | {METRICS: behind | missing}
@@ -261,8 +262,7 @@ class CursorReader(StreamReader):
         (name, key), state = stream, self.states[stream]
         end = rate_limit.end_position(state)
         cuts = rate_limit.sampled_cuts(self.connections.asking[name], key, place.id, end, entries, parts)
-        uncounted = place.seen or state if place.added is None else state if cuts else None
-        return replace(end, cuts=cuts, seen=uncounted)
+        return replace(end, cuts=cuts, seen=place.seen or state if place.added is None else state)
 
     def _counted_end(
         self, stream: StreamOf, place: Position, counted: Counted, now: StreamState | None, parts: int
@@ -279,7 +279,7 @@ class CursorReader(StreamReader):
             if begin.id != place.id:  # a stream made anew, from its beginning, which was not counted
                 return begin
         cuts, counts = rate_limit.counted_cuts(counted, parts)
-        return replace(counted.end, cuts=cuts, counts=counts, seen=None if counted.is_end else state)
+        return replace(counted.end, cuts=cuts, counts=counts, seen=state)
 
     def _is_doubtful(self, stream: StreamOf, place: Position) -> bool:
         """Whether entries may be missing after a position that has others before it."""
@@ -321,6 +321,8 @@ class CursorReader(StreamReader):
         if lost is not None:
             self.report_loss(stream, lost)
             begin = lost.resume_at or place
+            if begin.added is not None:
+                begin = replace(begin, seen=state)
         moved = begin != place
         self._forget(stream)
         if state is not None:

@@ -19,7 +19,7 @@ Where most of many streams (more than PLAIN) stay where they are, their position
 from offset to offset, because Spark gives a query that is started again one offset and none before it. `at` has those
 that have moved since; the batch that ends there reads no other ones.
 
-    {"v": 2, "base": {"main": "eJyLVspPKoo..."}, "at": {"main": {"orders": ["1795214535211-9", 1834211]}}}
+    {"v": 3, "base": {"main": "eJyLVspPKoo..."}, "at": {"main": {"orders": ["1795214535211-9", 1834211]}}}
 
 In both modes `missing` has the entries that are missing since the query began, by cause, if there are any.
 
@@ -46,7 +46,8 @@ from penstock.storage.streams import ids
 from penstock.storage.streams.ids import StreamId
 
 VERSION: Final = 1
-WITH_BASE: Final = 2  # the version of an offset with a base, which readers of the first one would not find
+WITH_BASE: Final = 3  # the version of an offset with a base, which readers of the first one would not find
+READ: Final = (VERSION, 2, WITH_BASE)  # the base of version 2 has no column `seen`
 PLAIN: Final = 500  # streams; of fewer no base is made
 PART: Final = 8  # a base is made anew when one in so many of its streams has moved since
 IDS: Final = "ids"
@@ -127,13 +128,14 @@ class Position:
 
     @property
     def is_plain(self) -> bool:
-        return self.seen is None and self.begin is None and self.since is None and not self.cuts and not self.counts
+        return self.begin is None and self.since is None and not self.cuts and not self.counts
 
     def bare(self) -> "Position":
-        """Without what the plan of the batch was that ends here."""
-        if self.is_plain:
-            return self
-        return Position(self.id, self.added, seen=self.seen if self.added is None else None, since=self.since)
+        """Without the parts of the batch that ends here. What was seen of the stream is kept.
+
+        A query that is started again compares with that: a stream that was made anew may have as many entries added.
+        """
+        return self if self.is_plain else Position(self.id, self.added, seen=self.seen, since=self.since)
 
     @property
     def counted_from(self) -> StreamId:
@@ -217,6 +219,7 @@ def _packed(places: dict[StreamOf, Position]) -> Base:
     packed: dict[str, str] = {}
     for name, by_key in _nested(places).items():
         columns = [list(by_key), [_text(one.id) for one in by_key.values()], [one.added for one in by_key.values()]]
+        columns.append([None if one.seen is None else _seen_row(one.seen) for one in by_key.values()])
         packed[name] = base64.b64encode(zlib.compress(json.dumps(columns).encode())).decode()
     return Base(places, packed)
 
@@ -224,8 +227,9 @@ def _packed(places: dict[StreamOf, Position]) -> Base:
 def _unpacked(packed: dict[str, str]) -> Base:
     places: dict[StreamOf, Position] = {}
     for name, text in packed.items():
-        for key, entry_id, added in zip(*json.loads(zlib.decompress(base64.b64decode(text))), strict=True):
-            places[name, key.encode(errors="surrogateescape")] = Position(_id(entry_id), added)
+        for key, entry_id, added, *seen in zip(*json.loads(zlib.decompress(base64.b64decode(text))), strict=True):
+            state = _seen_of(seen[0]) if seen and seen[0] else None
+            places[name, key.encode(errors="surrogateescape")] = Position(_id(entry_id), added, seen=state)
     return Base(places, packed)
 
 
@@ -323,7 +327,7 @@ def _run_of(row: list[Any]) -> DeliveredIds:
 
 
 def _check(offset: dict[str, Any], member: str) -> None:
-    if offset.get("v") not in (VERSION, WITH_BASE):
+    if offset.get("v") not in READ:
         raise PipelineError(
             f"the checkpoint was written by another version: its offsets are of version {offset.get('v')}"
         )

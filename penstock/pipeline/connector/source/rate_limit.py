@@ -39,7 +39,7 @@ def backlog(place: Position, state: StreamState) -> int:
 
 def end_position(state: StreamState) -> Position:
     """The position after the last entry there is now; entries added later have greater ids."""
-    return Position(state.last, state.added)
+    return Position(state.last, state.added, seen=state)
 
 
 def entry_bytes(client: Client, backlogs: Sequence[tuple[bytes, Position, StreamState]]) -> tuple[int, int]:
