@@ -170,7 +170,7 @@ def test_without_claim_min_idle_nothing_is_taken_over(server: redis.Redis, query
 def test_many_pending_entries_are_looked_through_page_by_page(
     server: redis.Redis, query: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("penstock.pipeline.connector.source.shared_reader.PENDING_PAGE", 10)
+    monkeypatch.setattr("penstock.pipeline.connector.source.claims.PENDING_PAGE", 10)
     expected = fill(server, "s", *range(1, 96))
     server.xgroup_create("s", "g", "0")
     server.xreadgroup("g", "alice", {"s": ">"})

@@ -15,6 +15,7 @@ from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows
 from penstock.errors import ReplyError
 from penstock.pipeline.connector.connection.client import Client, Reply, Request, mapping, now_s, pause_s, text_of
 from penstock.pipeline.connector.connection.stream_info import ABSENT, StreamState, refused, stream_states
+from penstock.pipeline.connector.source.claims import PENDING_PAGE, Claims
 from penstock.pipeline.connector.source.data_loss import (
     WENT_BACK,
     Loss,
@@ -42,14 +43,11 @@ from penstock.storage.streams.ids import StreamId
 
 MOST_A_KEY: Final = 10_000  # entries of a stream in one batch, where no option says how many
 ACKED_AT_ONCE: Final = 1_000
-PENDING_PAGE: Final = 1_000
 METRICS_EVERY_S: Final = 2.0
 POLICY: Final = b"penstock-policy"  # of a group, in XINFO
 NO_STREAM: Final = b"ERR The XGROUP subcommand requires the key to exist"
 QUEUED: Final = b"QUEUED"  # the reply within a transaction
 JOIN_MISSING_S: Final = 1.0  # how often streams are looked for that are named and not there
-CLAIM_PAGES: Final = 10  # looked through in one trigger; the next one goes on from there
-FATAL: Final = 2**63 - 1  # the delivery count of an entry that XNACK has declared fatal (Redis 8.8)
 
 
 class SharedReader(StreamReader):
@@ -73,7 +71,9 @@ class SharedReader(StreamReader):
         self._deleted: dict[StreamOf, StreamId] = {}  # max-deleted-entry-id when all that is missing was told of
         self._with_policy: set[StreamOf] = set()  # Penstock chooses what the group hands out, in any order
         self._moved = False  # a loss was told of: the next offset says so, with or without deliveries
-        self._claimed_up_to: dict[StreamOf, bytes] = {}
+        self._claims = (
+            None if self.options.claim_min_idle_ms is None else Claims(self.group, self.options.claim_min_idle_ms)
+        )
         self._redelivered = 0
         self._metrics: dict[str, int] | None = None
         self._metrics_due_s = 0.0
@@ -166,9 +166,9 @@ class SharedReader(StreamReader):
             self._redelivered += self._add(taken, found, together=False)
             if self._recover:  # the rest are the next batches: until then nothing else may become pending for us
                 return taken
-        if self.options.claim_min_idle_ms is not None:
+        if self._claims is not None:
             for name, client in self.connections.asking.items():
-                claimed = self._claim(client, self._joined[name], per_key)
+                claimed = self._claims.claim(client, self._joined[name], self._name or "", per_key)
                 self._redelivered += self._add(taken, claimed, together=False)
         wanted = self._behind_target() if self.available_now else self._joined
         found = self._read_new(wanted, per_key, done)
@@ -397,47 +397,6 @@ class SharedReader(StreamReader):
             if len(page) < PENDING_PAGE:
                 return found
             first = b"(" + page[-1][0]
-
-    def _claim(self, client: Client, keys: list[bytes], count: int) -> dict[StreamOf, list[bytes]]:
-        """Claim entries that other consumers hold for longer than claimMinIdle, and entries without an owner (XNACK).
-
-        Fatal entries are left alone, which is why XAUTOCLAIM is not used. XPENDING's IDLE filter would skip entries
-        without an owner: their idle time is -1. XCLAIM without JUSTID counts as a delivery, and leaves out the ids of
-        deleted entries.
-        """
-        least_ms, us = self.options.claim_min_idle_ms or 0, (self._name or "").encode()
-        found: dict[StreamOf, list[bytes]] = {}
-        for _ in range(CLAIM_PAGES):
-            places = [self._claimed_up_to.get((client.endpoint.name, key), b"-") for key in keys]
-            pages = client.pipeline(
-                [["XPENDING", key, self.group, at, "+", PENDING_PAGE] for key, at in zip(keys, places, strict=True)]
-            )
-            more = []
-            claims: list[tuple[bytes, Request]] = []
-            for key, page in zip(keys, pages, strict=True):
-                if isinstance(page, ReplyError):
-                    continue
-                stream = (client.endpoint.name, key)
-                if len(page) == PENDING_PAGE:
-                    self._claimed_up_to[stream] = b"(" + page[-1][0]
-                    more.append(key)
-                else:
-                    self._claimed_up_to.pop(stream, None)
-                ready = [
-                    row[0] for row in page if row[3] != FATAL and (not row[1] or (row[1] != us and row[2] >= least_ms))
-                ]
-                ready = ready[: count - len(found.get(stream, ()))]
-                if ready:
-                    claims.append((key, ["XCLAIM", key, self.group, us, least_ms, *ready]))
-            replies = client.pipeline([words for _, words in claims], retry=False)
-            for (key, _), reply in zip(claims, replies, strict=True):
-                if isinstance(reply, ReplyError):
-                    continue
-                found.setdefault((client.endpoint.name, key), []).extend(entry[0] for entry in reply if entry)
-            keys = more
-            if not keys:
-                break
-        return found
 
     # -- being done ---------------------------------------------------------------------------------------------------
 
