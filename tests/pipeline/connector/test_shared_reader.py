@@ -385,6 +385,50 @@ def test_what_a_policy_hands_out_again_is_read_beside_what_is_new(fake: Server) 
     assert fake.ask("XPENDING", "s", "g")[0] == 0
 
 
+def test_what_is_held_back_is_not_claimed_before_its_time(fake: Server) -> None:
+    stream = member(claimMinIdle="10s")
+    fake.ask("PENSTOCK.POLICY", "s", "GROUP", "g", "RATE", 1_000, 1_000)
+    for seq in (2, 3, 4):
+        fake.ask("XADD", "s", f"1-{seq}", "n", seq)
+    fake.ask("XREADGROUP", "GROUP", "g", "another", "STREAMS", "s", ">")
+    fake.ask("PENSTOCK.XNACK", "s", "g", "FAIL", "IDS", 1, "1-2", "DELAY", 60_000)
+    fake.ask("XNACK", "s", "g", "FAIL", "IDS", 1, "1-3")
+
+    assert stream.ids() is None
+    fake.clock.advance(30_000)
+    assert stream.ids() == ["1-4"]  # it was idle for long enough
+    fake.clock.advance(30_000)
+    assert stream.ids() == ["1-2", "1-3"]
+
+
+def test_nothing_is_claimed_where_a_policy_delivers_again(fake: Server) -> None:
+    stream = member(claimMinIdle="1s")
+    fake.ask("PENSTOCK.POLICY", "s", "GROUP", "g", "ACKWAIT", 30_000, "BACKOFF", 20_000, 20_000)
+    for seq in (2, 3):
+        fake.ask("XADD", "s", f"1-{seq}", "n", seq)
+    fake.ask("XREADGROUP", "GROUP", "g", "another", "STREAMS", "s", ">")
+    fake.ask("XNACK", "s", "g", "FAIL", "IDS", 1, "1-2")
+    fake.clock.advance(10_000)
+
+    with pytest.warns(UserWarning, match="claimMinIdle claims nothing there"):
+        assert stream.ids() is None
+    fake.clock.advance(10_000)
+    assert stream.ids() == ["1-2"]
+    fake.clock.advance(10_000)
+    assert stream.ids() == ["1-3"]
+
+
+def test_a_query_that_may_not_claim_ends_with_what_the_server_says(fake: Server) -> None:
+    stream = member(claimMinIdle="1s")
+    fake.ask("XADD", "s", "1-2", "n", 2)
+    fake.ask("XREADGROUP", "GROUP", "g", "another", "STREAMS", "s", ">")
+    fake.clock.advance(1_000)
+    fake.ask("ACL", "SETUSER", "default", "-xclaim")
+
+    with pytest.raises(PipelineError, match=r"NOPERM .* 'xclaim'"):
+        stream.batch()
+
+
 def test_what_a_policy_keeps_back_is_no_loss(fake: Server) -> None:
     stream = member()
     fake.ask("PENSTOCK.POLICY", "s", "GROUP", "g", "PAUSE", "FOREVER")

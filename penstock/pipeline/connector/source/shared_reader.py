@@ -15,7 +15,7 @@ from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows
 from penstock.errors import ReplyError
 from penstock.pipeline.connector.connection.client import Client, Reply, Request, mapping, now_s, pause_s, text_of
 from penstock.pipeline.connector.connection.stream_info import ABSENT, StreamState, refused, stream_states
-from penstock.pipeline.connector.source.claims import PENDING_PAGE, Claims
+from penstock.pipeline.connector.source.claims import PENDING_PAGE, POLICY, Claims
 from penstock.pipeline.connector.source.data_loss import (
     WENT_BACK,
     Loss,
@@ -44,7 +44,6 @@ from penstock.storage.streams.ids import StreamId
 MOST_A_KEY: Final = 10_000  # entries of a stream in one batch, where no option says how many
 ACKED_AT_ONCE: Final = 1_000
 METRICS_EVERY_S: Final = 2.0
-POLICY: Final = b"penstock-policy"  # of a group, in XINFO
 NO_STREAM: Final = b"ERR The XGROUP subcommand requires the key to exist"
 QUEUED: Final = b"QUEUED"  # the reply within a transaction
 JOIN_MISSING_S: Final = 1.0  # how often streams are looked for that are named and not there
