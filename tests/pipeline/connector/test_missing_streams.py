@@ -14,7 +14,8 @@ from penstock.pipeline.connector.connection import missing_streams
 from penstock.pipeline.connector.connection.connection_options import Keys
 from penstock.pipeline.connector.connection.missing_streams import MissingStreams
 from penstock.pipeline.connector.source import shared_reader
-from penstock.pipeline.errors import PipelineError
+from penstock.pipeline.errors import DataLoss, PipelineError
+from tests.pipeline.connector.loss_history import Server, reached
 from tests.pipeline.driving import Query, read
 
 MODES: list[dict[str, str]] = [{}, {"group": "g", "groupMode": "shared", "consumer": "spark"}]
@@ -116,3 +117,36 @@ def test_a_batch_begins_and_ends_where_each_stream_is_told_to(
     rows = read(endpoints=endpoint, stream="a,b", **given)
 
     assert sorted(row["_stream"] + row["_id"].removesuffix("-0") for row in rows) == expected
+
+
+# -- streams that a pattern finds while its query runs ----------------------------------------------------------------
+
+PATTERN = {"streamPattern": "t*", "startingId": "earliest", "discoveryInterval": "0"}
+
+
+@BOTH_MODES
+@pytest.mark.parametrize("restarts", [False, True], ids=["runs", "starts again"])
+def test_what_was_taken_from_a_stream_before_the_pattern_found_it_is_told_of(
+    mode: dict[str, str], restarts: bool
+) -> None:
+    server = Server()
+    server.ask("XADD", "t1", "1-1", "n", 1)
+    with reached(server):
+        ending = Query(**PATTERN, **mode)
+        going_on = Query(**PATTERN, failOnDataLoss="certain", **mode | {"group": "h"})
+        for stream in (ending, going_on):
+            assert stream.ids() == ["1-1"]
+        for seq in range(1, 11):
+            server.ask("XADD", "t2", f"1-{seq}", "n", seq)
+        server.ask("XTRIM", "t2", "MAXLEN", 3)
+        server.ask("XADD", "t3", "1-20", "n", 1)
+        for stream in (ending, going_on):
+            if restarts:
+                stream.start_driver()
+
+        with pytest.raises(DataLoss, match=r"'t2': the pattern found .* at most 7 unread ones"):
+            ending.batch()
+        with pytest.warns(UserWarning, match="at most 7"):
+            assert going_on.ids() == ["1-8", "1-9", "1-10", "1-20"]
+        assert going_on.run_to_end() == []
+        assert going_on.reader.missing()["entriesMissingByCause"] == {"uncounted": 7}

@@ -20,6 +20,7 @@ from penstock.pipeline.connector.source.data_loss import (
     count_loss,
     entries_after,
     find_loss,
+    late_loss,
     uncounted_since,
 )
 from penstock.pipeline.connector.source.id_ranges import IdRange, cut, how_many, shares
@@ -315,7 +316,12 @@ class CursorReader(StreamReader):
         known = place = self._places.get(stream)
         if place is None:
             assert state is not None, "a stream that was not read is not missed"
-            place = self._found.setdefault(stream, beginning(state))
+            if stream not in self._found:
+                self._found[stream] = beginning(state)
+                late = late_loss(state) if self.options.keys.pattern is not None else None
+                if late is not None:
+                    self.report_loss(stream, late)
+            place = self._found[stream]
         lost = find_loss(place, state, self._seen.get(stream))
         begin = place
         if lost is not None:

@@ -67,6 +67,17 @@ def beginning(state: StreamState) -> Position:
     return Position(ids.ZERO, state.removed)
 
 
+def late_loss(state: StreamState) -> Loss | None:
+    """The possible loss in a stream that a pattern has found while its query runs; None if all of it is there.
+
+    It was made since the last scan, or renamed, or restored: then some of these entries are not the query's.
+    """
+    if not state.removed:
+        return None
+    text = f"the pattern found the stream when entries of it were gone already, at most {state.removed} unread ones"
+    return Loss(UNCOUNTED, state.removed, f"{text}: they were trimmed or deleted", False)
+
+
 def entries_after(entry_id: StreamId, state: StreamState) -> int | None:
     """How many entries a stream has after an id; None if that does not follow from XINFO."""
     if not state.length or state.last <= entry_id:

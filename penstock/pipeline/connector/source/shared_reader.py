@@ -22,6 +22,7 @@ from penstock.pipeline.connector.source.data_loss import (
     entries_after,
     find_loss,
     group_loss,
+    late_loss,
     unknown_deletions,
 )
 from penstock.pipeline.connector.source.id_ranges import IdRange, how_many
@@ -68,6 +69,7 @@ class SharedReader(StreamReader):
         self._places: dict[StreamOf, Position] = {}  # how far the group had read when we last read
         self._seen: dict[StreamOf, StreamState] = {}  # what streams were at the last look
         self._deleted: dict[StreamOf, StreamId] = {}  # max-deleted-entry-id when all that is missing was told of
+        self._late: set[StreamOf] = set()  # found by the pattern, and not looked at yet
         self._with_policy: set[StreamOf] = set()  # Penstock chooses what the group hands out, in any order
         self._moved = False  # a loss was told of: the next offset says so, with or without deliveries
         self._claims = (
@@ -293,6 +295,11 @@ class SharedReader(StreamReader):
 
         `state` and `row`, of the group, are of before the last deliveries, which were `behind`, if they were all.
         """
+        late = late_loss(state) if stream in self._late else None
+        self._late.discard(stream)
+        if late is not None:
+            self.report_loss(stream, late)
+            self._moved = True
         last = ids.parse(row[b"last-delivered-id"])
         place = self._places.get(stream) or _place_of(stream, done)
         seen = self._seen.get(stream) or done.seen.get(stream)
@@ -459,8 +466,11 @@ class SharedReader(StreamReader):
                 if not isinstance(reply, ReplyError) or reply.text.startswith(b"BUSYGROUP"):
                     joined.append(key)
                     is_new = not isinstance(reply, ReplyError) and (name, key) not in done.last
-                    if is_new and self.options.keys.names and not self._first_join:
-                        self._places[name, key] = NOWHERE  # it was not there: all that was ever added is new
+                    was_absent = not self._first_join or (bool(done.seen) and (name, key) not in done.seen)
+                    if is_new and was_absent and self.options.keys.names:
+                        self._places[name, key] = NOWHERE  # all that was ever added is new
+                    elif is_new and was_absent:
+                        self._late.add((name, key))
                 elif not reply.text.startswith(NO_STREAM):
                     raise refused(client, key, reply)
         self.missing_streams.look({key for keys in self._joined.values() for key in keys})
