@@ -80,11 +80,14 @@ class Query:
         self._ddl = ddl
         self.options = {"pollTimeout": "10ms", **options}
         self.log: list[dict[str, Any]] = []
+        self.reader: Any = None
         self.start_driver()
 
     def start_driver(self, available_now: bool = False) -> None:
         """A new process with the same checkpoint, as after a crash."""
-        self.reader: Any = readers.stream_reader(self.options, schema(self._ddl))
+        if self.reader is not None:
+            self.reader.stop()  # its process is gone, and with it its connections
+        self.reader = readers.stream_reader(self.options, schema(self._ddl))
         if available_now:
             self.reader.prepareForTriggerAvailableNow()
         if not self.log:

@@ -46,7 +46,7 @@ class Server:
         self.on_look: Callable[[], object] = lambda: None  # a reply tells the query a stream's counters
         self._connector = self.dialogue.another()
         self._queued: list[list[bytes]] | None = None  # the requests of the connector's transaction
-        self._published: list[bytes] = []
+        self._published: dict[bytes, list[bytes]] = {}  # by channel
 
     def ask(self, *words: str | int | bytes) -> Any:
         texts = [word if isinstance(word, bytes) else str(word).encode() for word in words]
@@ -64,7 +64,7 @@ class Server:
                 at = words.index(b"BLOCK")
                 del words[at : at + 2]
             if words[0] == b"PUBLISH":
-                self._published.append(words[2])
+                self._published.setdefault(words[1], []).append(words[2])
             is_unknown = words[0] == b"PENSTOCK.XCOUNT" and not self.counts
             replies.append(b"-ERR unknown command\r\n" if is_unknown else self._connector.words(*words))
             self._note(words, replies[-1])
@@ -90,9 +90,8 @@ class Server:
             self.on_look()
             self.looks.append(counters(answer))
 
-    def messages(self) -> list[bytes]:
-        found, self._published = self._published, []
-        return found
+    def messages(self, channel: str) -> list[bytes]:
+        return self._published.pop(channel.encode(), [])
 
 
 def counters(reply: Any) -> tuple[int, int, int, int]:
@@ -115,7 +114,7 @@ def reached(server: Server) -> Iterator[None]:
         patch.setattr(Client, "_framed_once", lambda _self, payload, _most: server.answer(payload))
         for reader in (cursor_reader, shared_reader):  # each idle plan looks
             patch.setattr(reader, "now_s", partial(next, itertools.count(0.0, 10.0)))
-        patch.setattr(Client, "messages", lambda _self, _channel: server.messages())
+        patch.setattr(Client, "messages", lambda _self, channel: server.messages(channel))
         yield
 
 

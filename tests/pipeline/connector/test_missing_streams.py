@@ -43,8 +43,12 @@ def test_a_stream_that_is_missing_ends_a_query_that_wants_it(
     server: redis.Redis, endpoint: str, mode: dict[str, str]
 ) -> None:
     server.xadd("orders", {"n": 1})
+    query: Query | None = None
     with pytest.raises(PipelineError, match=r"these are not there: 'ordres' \(failOnMissingStream"):
-        Query(endpoints=endpoint, stream="orders,ordres", failOnMissingStream="true", **mode).plan()
+        query = Query(endpoints=endpoint, stream="orders,ordres", failOnMissingStream="true", **mode)
+        query.plan()
+    if query is not None:
+        query.stop()
 
 
 @pytest.mark.filterwarnings("ignore:of the streams")

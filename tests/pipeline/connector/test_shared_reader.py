@@ -133,6 +133,31 @@ def test_no_other_consumers_entries_are_acknowledged_after_a_crash(server: redis
     assert [row[:2] for row in pending(server)] == [("1-4", "bob")]
 
 
+def test_two_queries_with_one_consumer_are_refused_and_one_that_follows_another_is_not(
+    server: redis.Redis, query: Any
+) -> None:
+    fill(server, "s", 1, 2)
+    first = query(maxEntriesPerTrigger=1)
+    assert first.ids() == ["1-1"]
+    second = query(retryTimeout=0)
+
+    with pytest.raises(PipelineError, match="another query reads group 'g' as 'spark'"):
+        second.batch()
+    assert query(consumer="another").ids() == ["1-2"]
+    first.stop()
+    assert second.ids() == ["1-1"]
+
+
+def test_a_query_that_cannot_see_whether_another_has_its_name_says_so(server: redis.Redis, query: Any) -> None:
+    fill(server, "s", 1)
+    server.execute_command("ACL", "SETUSER", "default", "-pubsub")
+    try:
+        with pytest.warns(UserWarning, match="another query reads group 'g' as 'spark'.*NOPERM"):
+            assert query().ids() == ["1-1"]
+    finally:
+        server.execute_command("ACL", "SETUSER", "default", "+@all")
+
+
 def test_what_others_left_lying_is_taken_over(server: redis.Redis, query: Any) -> None:
     fill(server, "s", 1, 2, 3)
     server.xgroup_create("s", "g", "0")

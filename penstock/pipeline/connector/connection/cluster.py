@@ -48,7 +48,7 @@ SCANS: Final = 2  # of all nodes: a key whose slot moves may be missed by one
 POLL_S: Final = 0.05  # between looks for new entries: a request that blocks may have keys of one slot only
 
 # Where the key stands in a request of this connector; others have it as their first argument.
-WITHOUT_KEY: Final = ("MULTI", "DISCARD", "EXEC", "TIME", "PUBLISH", "COMMAND", "PING", "INFO", "CONFIG")
+WITHOUT_KEY: Final = ("MULTI", "DISCARD", "EXEC", "TIME", "PUBLISH", "PUBSUB", "COMMAND", "PING", "INFO", "CONFIG")
 AFTER_A_SUBCOMMAND: Final = ("XINFO", "XGROUP", "MEMORY")
 OF_MANY: Final = ("XREAD", "XREADGROUP")  # keys behind STREAMS, and as many ids
 

@@ -18,13 +18,14 @@ AGAIN_S: Final = 0.01
 class Connections:
     """One connection to each server; with several servers a second one to each, for requests that block.
 
-    A third, `listening`, is made where tasks publish what they miss.
+    A third, `listening`, is made where tasks publish what they miss; a fourth, `named`, by a member of a group.
     """
 
     def __init__(self, servers: Servers) -> None:
         self.asking = {one.name: connect(one, servers.access) for one in servers.endpoints}
         self._waiting = {one.name: connect(one, servers.access) for one in servers.endpoints}
         self.listening = {one.name: connect(one, servers.access) for one in servers.endpoints}
+        self.named = {one.name: connect(one, servers.access) for one in servers.endpoints}
         self._pool = ThreadPoolExecutor(len(self.asking), "penstock") if len(self.asking) > 1 else None
 
     def each(self, ask: Callable[[Client], Answer]) -> dict[str, Answer]:
@@ -60,7 +61,8 @@ class Connections:
                 wait([call], AGAIN_S)
 
     def close(self) -> None:
-        for client in (*self.asking.values(), *self._waiting.values(), *self.listening.values()):
-            client.close()
+        for clients in (self.asking, self._waiting, self.listening, self.named):
+            for client in clients.values():
+                client.close()
         if self._pool is not None:
             self._pool.shutdown(wait=False)

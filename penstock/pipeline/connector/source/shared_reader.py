@@ -35,6 +35,7 @@ from penstock.pipeline.connector.source.offsets import (
     delivered_of,
 )
 from penstock.pipeline.connector.source.partition_reader import Task
+from penstock.pipeline.connector.source.sole_consumer import SoleConsumer
 from penstock.pipeline.connector.source.source_metrics import ENTRIES_BEHIND, METRICS, NOWHERE, REDELIVERED, STREAMS
 from penstock.pipeline.connector.source.source_options import EARLIEST, LATEST
 from penstock.pipeline.connector.source.stream_reader import StreamReader
@@ -56,6 +57,7 @@ class SharedReader(StreamReader):
     def _begin(self) -> None:
         super()._begin()
         self._name: str | None = None
+        self._sole: SoleConsumer | None = None
         self._joined: dict[str, list[bytes]] = {}  # the streams that have the group
         self._join_due_s = 0.0
         self._first_join = True
@@ -100,6 +102,9 @@ class SharedReader(StreamReader):
         """The next deliveries, or `start` if there are none. Acknowledges `start`: its batch is complete."""
         done = delivered_of(self.names.read(start))
         self._name = done.consumer
+        if self._sole is None:
+            self._sole = SoleConsumer(self.group, done.consumer, self.options.servers.access.retry_s)
+        self._sole.check(self.connections)
         self._moved |= self.count_missing(start)
         if not done.number and self.options.consumer is None:
             # Until an offset has the name that was made up, a driver that dies takes it along, and nothing delivered
