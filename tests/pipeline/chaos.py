@@ -371,6 +371,7 @@ def one_run(words: argparse.Namespace, deployment: Deployment, kind: str, delive
                     run.with_executor_kills()
         finally:
             run.stop()
+        deployment.settle()
         total, missing, doubled = run.verdict()
     say(
         f"seed {seed:>3}  {delivery:<13} {run.kills} {kind} kills at {run.at_rows} rows, {run.failures} failures: "

@@ -43,6 +43,9 @@ class Deployment:
             self._known = sum(int(self.client.xlen(key)) for key in self.copies)
         return self._known
 
+    def settle(self) -> None:
+        """Ask the server that is the master now."""
+
     def clear(self) -> None:
         for key in (*self.copies, *self.client.scan_iter("__spark:*")):
             self.client.delete(key)
@@ -59,13 +62,17 @@ class FailingOver(Deployment):
         self.sink = {"acks": "replicas:1"}  # what is committed is on both: only an open batch can be lost
         self._watched, self._stack, self._kind, self._folder = watched, stack, kind, folder
 
+    def settle(self) -> None:
+        self.client = self._watched.client()
+
     def clear(self) -> None:
+        self.settle()
         super().clear()
         catch_up(self.client)
 
     def disturb(self, chance: random.Random) -> None:
         self._watched.lose_master()
-        self.client = self._watched.client()
+        self.settle()
         replica: Process = self._stack.enter_context(server_of(self._kind, self._folder))
         with redis.Redis(LOCALHOST, replica.port) as client:
             replicate(client, self._watched.master.port)

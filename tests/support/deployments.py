@@ -156,7 +156,12 @@ class Watched:
         self.endpoint = f"orders=sentinel://{places}/{MASTER}"
 
     def client(self) -> redis.Redis:
-        """A client of the master."""
+        """A client of the master. Sentinels fail over one that is only busy, too: then the two have changed places."""
+        found = redis.Redis(LOCALHOST, self.master.port)
+        if found.role()[0] == b"master":
+            return found
+        found.close()
+        self.master, self.replica = self.replica, self.master
         return redis.Redis(LOCALHOST, self.master.port)
 
     def fail_over(self) -> None:
@@ -167,6 +172,7 @@ class Watched:
 
     def lose_master(self) -> None:
         """Kill the master, whatever its replica has; wait until that one is the master."""
+        self.client().close()
         self.master.kill()
         with redis.Redis(LOCALHOST, self.replica.port) as client:
             until(lambda: client.role()[0] == b"master", "the replica was not promoted")

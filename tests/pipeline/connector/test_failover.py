@@ -18,7 +18,7 @@ from penstock.pipeline.connector.sink.sink_options import read_sink
 from penstock.pipeline.connector.sink.sink_writer import Task, write_task
 from penstock.pipeline.errors import ServerGone
 from tests.pipeline.driving import Query
-from tests.support.deployments import Watched, catch_up, replicate, watched_pair
+from tests.support.deployments import MASTER, Watched, catch_up, replicate, until, watched_pair
 from tests.support.reference_server import LOCALHOST, NoReference, free_port
 from tests.support.server_process import running_server
 
@@ -41,6 +41,19 @@ def pair(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Watched]:
             yield found
     except NoReference as absence:
         pytest.skip(str(absence))
+
+
+@pytest.mark.slow
+def test_a_master_that_its_sentinels_replace_without_a_kill_is_followed_by_the_tests(pair: Watched) -> None:
+    before = pair.master
+    with pair.client() as client:
+        catch_up(client)
+    pair.sentinels.clients[0].execute_command("SENTINEL", "FAILOVER", MASTER)
+    until(lambda: redis.Redis(LOCALHOST, before.port).role()[0] == b"slave", "the master stays the master")
+
+    with pair.client() as client:
+        assert client.role()[0] == b"master"
+    assert pair.replica is before
 
 
 @pytest.mark.slow
