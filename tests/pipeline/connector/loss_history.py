@@ -67,6 +67,8 @@ class Server:
                 self._published.setdefault(words[1], []).append(words[2])
             is_unknown = words[0] == b"PENSTOCK.XCOUNT" and not self.counts
             replies.append(b"-ERR unknown command\r\n" if is_unknown else self._connector.words(*words))
+            if words[0] == b"PUBLISH":
+                replies[-1] = b":1\r\n"
             self._note(words, replies[-1])
         return b"".join(replies)
 
@@ -89,6 +91,11 @@ class Server:
         if words[:2] == [b"XINFO", b"STREAM"] and isinstance(answer, list) and not self.asks_for_task:
             self.on_look()
             self.looks.append(counters(answer))
+
+    @property
+    def has_messages(self) -> bool:
+        """Whether the driver has not taken what tasks have published."""
+        return any(self._published.values())
 
     def messages(self, channel: str) -> list[bytes]:
         return self._published.pop(channel.encode(), [])
@@ -141,6 +148,7 @@ class History:
         self.error: str | None = None
         self.warned: list[str] = []
         self.counted: dict[str, int] = {}
+        self.forgot = False  # a driver died before it took what its tasks missed
         self.has_others = False  # another consumer read in the query's group
         self.passed: set[int] = set()  # taken before the group came past them, and not seen by the query
         self.announced: set[int] = set()  # the entries that counters in a reply to the query have counted
@@ -332,6 +340,7 @@ class History:
         if len(query.log) > 1 and self.chance.random() < 0.25:
             self.steps.append("restart")
             self._note(query)
+            self.forgot |= self.server.has_messages
             query.start_driver()
             self.server.looks[:] = self._planned  # its offsets are all that it knows
 

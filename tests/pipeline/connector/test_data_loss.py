@@ -394,6 +394,18 @@ def test_entries_lost_after_their_delivery_end_the_query(server: redis.Redis, qu
         stream.run()
 
 
+def test_a_deletion_that_no_driver_counts_is_warned_of_by_the_task(server: redis.Redis, query: Any) -> None:
+    stream = behind(server, query, failOnDataLoss="certain")
+    stream.plan()
+    server.xdel("s", "1-150")
+    server.execute_command("ACL", "SETUSER", "default", "-publish")
+    try:
+        with pytest.warns(UserWarning, match="1 of 100 entries were deleted one by one"):
+            assert len(stream.run()) == 99
+    finally:
+        server.execute_command("ACL", "SETUSER", "default", "+@all")
+
+
 def test_a_group_that_is_absent_when_its_query_starts_again_is_a_loss(server: redis.Redis, query: Any) -> None:
     fill(server, "s", 1, 2)
     stream = query(**SHARED)

@@ -49,6 +49,7 @@ def verdict(history: History) -> str | None:
         # leave the same entries-read, last-delivered-id and max-deleted-entry-id.
         cannot_be_known = not counted or (history.has_others and counted <= history.deleted | history.passed)
         cannot_be_known |= BACK in acts and history.is_balanced
+        cannot_be_known |= history.forgot and history.on_loss == CERTAIN and counted <= history.deleted
         return None if cannot_be_known else f"{len(history.lost)} entries are missing in silence"
     if history.is_told and not acts:
         return "a loss was told of, and nothing was taken"

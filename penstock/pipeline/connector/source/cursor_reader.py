@@ -20,6 +20,7 @@ from penstock.pipeline.connector.source.data_loss import (
     count_loss,
     entries_after,
     find_loss,
+    is_earlier,
     late_loss,
     uncounted_since,
 )
@@ -252,6 +253,8 @@ class CursorReader(StreamReader):
             now = stream_states(client, counted)
             for key, found in counted.items():
                 stream = (name, key)
+                if (last := now.get(key)) is not None and not is_earlier(last, self.states[stream]):
+                    self._seen[stream] = last
                 if not found.is_end:
                     since = uncounted_since(begin[stream], self.states[stream], now.get(key))
                     found = replace(found, end=replace(found.end, since=since))

@@ -49,13 +49,14 @@ class Loss:
     resume_at: Position | None = None
 
 
-def warn_or_end(loss: Loss, where: str, when: str) -> None:
+def warn_or_end(loss: Loss, where: str, when: str, is_counted: bool = True) -> None:
     """DataLoss if the query is to end by `when`, the option failOnDataLoss; else a warning, or nothing.
 
-    With `certain`, entries that were deleted one by one are counted without a warning: so such queues are used.
+    With `certain`, entries that were deleted one by one are counted without a warning, because such queues are used so;
+    unless no driver counts them (`is_counted`).
     """
     ends = when == ALWAYS or (when == CERTAIN and loss.is_certain)
-    if ends or when == NEVER or loss.cause != DELETED:
+    if ends or when == NEVER or loss.cause != DELETED or not is_counted:
         report_loss(f"{where}: {loss.text}", ends)
 
 

@@ -203,15 +203,18 @@ class _Reading:
         state = stream_states(self._client, [id_range.key]).get(id_range.key)
         loss = range_loss(id_range, rows, state)
         if loss is not None:
+            is_counted = False
             if self._channel is not None:
                 place = [id_range.key.decode(errors="replace"), str(id_range.after), str(id_range.upto)]
                 report = json.dumps([loss.cause, loss.missing, *place])
-                self._client.pipeline([["PUBLISH", self._channel, report]])
+                (heard_by,) = self._client.pipeline([["PUBLISH", self._channel, report]])
+                is_counted = not isinstance(heard_by, ReplyError) and heard_by > 0
             warn_or_end(
                 loss,
                 f"{self._client.endpoint.address}: stream {id_range.key.decode(errors='replace')!r}, ids after "
                 f"{ids.text(id_range.after).decode()} up to {ids.text(id_range.upto).decode()}",
                 self._options.on_loss,
+                is_counted,
             )
 
     # -- deliveries ---------------------------------------------------------------------------------------------------
