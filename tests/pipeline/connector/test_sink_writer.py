@@ -11,7 +11,7 @@ from penstock.pipeline.connector.sink import idempotent_writes, ledger, resp_col
 from penstock.pipeline.connector.sink.ledger import Ledger, Task
 from penstock.pipeline.connector.sink.placement import RENDEZVOUS
 from penstock.pipeline.connector.sink.sink_options import read_sink
-from penstock.pipeline.connector.sink.sink_writer import write_task
+from penstock.pipeline.connector.sink.sink_writer import warn_of_dropped, write_task
 from penstock.pipeline.errors import PipelineError, ServerGone
 from tests.support.reference_server import LOCALHOST
 from tests.support.server_process import running_server
@@ -350,12 +350,20 @@ def test_a_capped_stream_stays_short(server, write):
     assert numbers(server) == list(range(40, 50))
 
 
-def test_rows_for_streams_that_are_not_there_can_be_dropped(server, write):
+@pytest.mark.parametrize("options", [{"delivery": "exactly-once"}, {"delivery": "at-least-once"}, {"delivery": "idmp"}])
+def test_rows_for_streams_that_are_not_there_can_be_dropped_and_are_counted(server, write, options):
     server.xadd("here", {"n": 0})
-    write([pa.record_batch({"_stream": ["here", "there"], "n": [1, 2]})], stream="", nomkstream="true")
+    batch = pa.record_batch({"_stream": ["here", "there", "there"], "n": [1, 2, 3]})
+    written = write([batch], stream="", nomkstream="true", **options)
 
     assert numbers(server, "here") == [0, 1]
-    assert server.exists("there") == 0
+    assert (server.exists("there"), written.dropped) == (0, 2)
+    with pytest.warns(UserWarning, match="2 of 3 rows were not written: their streams are not there"):
+        warn_of_dropped([written, None])
+
+
+def test_mirrored_rows_of_a_stream_that_is_not_there_are_counted(server, write):
+    assert write([mirrored("1-1", "1-2")], ids="column", nomkstream="true").dropped == 2
 
 
 def test_rows_go_to_the_endpoint_that_they_name_each_with_its_own_marker(server, endpoint, write):

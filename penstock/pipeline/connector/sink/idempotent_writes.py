@@ -155,7 +155,7 @@ class OwnIds:
         self._client = client
         self._trims = trims
         self._last: dict[bytes, int] = {}
-        self.skipped = 0
+        self.skipped = self.dropped = 0
 
     def write(self, encoder: Encoder, rows: Encoded, chunk: int) -> None:
         """Add the rows. PipelineError if their ids do not ascend, or the stream has other content under an id."""
@@ -169,6 +169,7 @@ class OwnIds:
             behind = requests.step(first, chunk)
             # Sent again after a broken connection it finds its own rows, which is what `_compare` is for.
             replies = self._client.exchange(bytes(requests.between(first, behind)), behind - first, retry=True)
+            self.dropped += replies.count(None)
             late = [at for at, reply in enumerate(replies, first) if isinstance(reply, ReplyError)]
             for at in late:
                 reply = replies[at - first]

@@ -123,7 +123,7 @@ class Ledger:
         self._placement = placement
         self._age_ms = age_ms
         self._is_committed = is_committed
-        self.skipped = 0
+        self.skipped = self.dropped = 0
         self.done = self.recorded = Mark(batch)
         if is_committed:
             return
@@ -244,7 +244,7 @@ class Ledger:
         raise trouble
 
     def _check(self, replies: list[Reply], mark: Mark, count: int) -> None:
-        """PipelineError unless every row was written."""
+        """PipelineError unless every row was written, or dropped because of NOMKSTREAM."""
         answer = replies[-3]
         if answer is None:
             raise self._overtaken()
@@ -261,6 +261,7 @@ class Ledger:
             marker = f"{self._batch + 1}-{REFUSED_SEQ}"
             self._client.pipeline([["XADD", self.key, "MAXLEN", 1, marker, "refused", sentence]])
             raise PipelineError(sentence)
+        self.dropped += answer[:count].count(None)
 
     def _overtaken(self) -> PipelineError:
         return PipelineError(

@@ -2,6 +2,7 @@
 
 import contextlib
 import uuid
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
@@ -48,7 +49,7 @@ BATCH_PROPERTY: Final = "streaming.sql.batchId"
 
 @dataclass
 class Written(WriterCommitMessage):
-    """The result of one task. `skipped` counts rows that an earlier try had written.
+    """The result of one task. `skipped` counts rows that an earlier try had written, `dropped` those of NOMKSTREAM.
 
     `marks` has the task's marks in the ledger, by endpoint and tag, and `newest` the last committed batch that it saw
     there; `runs` are the run ids of the servers, if nothing else identifies the server that was written to.
@@ -62,6 +63,7 @@ class Written(WriterCommitMessage):
     marks: Mapping[str, Mapping[str, ledger.Written]] = field(default_factory=dict)
     newest: Mapping[str, commits.Newest] = field(default_factory=dict)
     runs: Mapping[str, bytes] = field(default_factory=dict)
+    dropped: int = 0
 
 
 def batch_writer(options: Mapping[str, str], schema: StructType, overwrite: bool) -> "BatchWriter":
@@ -108,6 +110,7 @@ class BatchWriter(ShortErrors, DataSourceArrowWriter):
         return write_task(self.options, Task(self.job, self.batch, context.partitionId()), iterator)
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
+        warn_of_dropped(messages)
         keeps = self.options.transaction is not None
         if keeps or self.options.acks != MEMORY:
             commit_batch(self.options, messages, self.batch)
@@ -140,10 +143,23 @@ class StreamWriter(ShortErrors, DataSourceStreamArrowWriter):
         return write_task(self.options, streaming_task(), iterator)
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's name
+        warn_of_dropped(messages)
         commit_batch(self.options, messages, batchId)
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's name
         """Does nothing: when the batch is run again its tasks find the rows that were written."""
+
+
+def warn_of_dropped(messages: Iterable[WriterCommitMessage | None]) -> None:
+    """Warn of rows that were not written because their streams do not exist (option nomkstream)."""
+    tasks = [message for message in messages if isinstance(message, Written)]
+    dropped = sum(one.dropped for one in tasks)
+    if dropped:
+        warnings.warn(
+            f"{dropped} of {sum(one.rows for one in tasks)} rows were not written: their streams are not there, and "
+            "nomkstream makes none",
+            stacklevel=2,
+        )
 
 
 def commit_batch(options: SinkOptions, messages: Iterable[WriterCommitMessage | None], batch: int) -> None:
@@ -227,7 +243,8 @@ def write_task(options: SinkOptions, task: Task, batches: Iterable[Any]) -> Writ
         for client in clients.values():
             client.close()
     skipped = sum(writer.skipped for writer in writers.values())
-    return Written(task.query, rows, skipped, task.partition, before.placement, marks, before.newest, runs)
+    dropped = sum(one.dropped for one in writers.values() if isinstance(one, EndpointWriter))
+    return Written(task.query, rows, skipped, task.partition, before.placement, marks, before.newest, runs, dropped)
 
 
 def _cluster_tasks(
@@ -269,6 +286,7 @@ class EndpointWriter:
         self._options = options
         self._encoder = Encoder(options, schema.names, schema.types)
         self._known: set[bytes] = set()
+        self._dropped = 0
         self.ledger: ledger.Ledger | None = None
         self._own_ids: idempotent_writes.OwnIds | None = None
         self._put: Callable[[Any, Encoded], None]
@@ -291,6 +309,11 @@ class EndpointWriter:
     def skipped(self) -> int:
         found = self.ledger or self._own_ids
         return 0 if found is None else found.skipped
+
+    @property
+    def dropped(self) -> int:
+        found = self.ledger or self._own_ids
+        return self._dropped if found is None else found.dropped
 
     def put(self, batch: Any) -> None:
         """Write a batch's rows."""
@@ -333,6 +356,7 @@ class EndpointWriter:
             behind = requests.step(first, self._options.pipeline)
             replies = self._client.exchange(bytes(requests.between(first, behind)), behind - first, retry=True)
             idempotent_writes.check_written(replies, requests, first)
+            self._dropped += replies.count(None)
             first = behind
 
 
