@@ -257,8 +257,8 @@ class Run:
                 driver = self._start_after_failure(driver)
             if driver.poll() is not None:
                 break
+            self._note()  # before a failover, which takes seconds in which the copy may go on
             self._deployment.disturb(self._chance)
-            self._note()
         self._to_the_end(driver)
 
     def _moments(self, kills: int) -> list[int]:
