@@ -11,7 +11,7 @@ from penstock.pipeline.connector.sink import idempotent_writes, ledger, resp_col
 from penstock.pipeline.connector.sink.ledger import Ledger, Task
 from penstock.pipeline.connector.sink.placement import RENDEZVOUS
 from penstock.pipeline.connector.sink.sink_options import read_sink
-from penstock.pipeline.connector.sink.sink_writer import warn_of_dropped, write_task
+from penstock.pipeline.connector.sink.sink_writer import commit_batch, warn_of_dropped, write_task
 from penstock.pipeline.errors import PipelineError, ServerGone
 from tests.support.reference_server import LOCALHOST
 from tests.support.server_process import running_server
@@ -247,6 +247,30 @@ def test_idmp_writes_no_row_twice_whatever_the_order(server, write):
 
     assert sorted(numbers(server)) == [1, 2, 2, 2, 3, 4]
     assert server.xlen("s") == 6
+
+
+def begun(partition):
+    return Task("5e55-query", 7, partition, follows=True)
+
+
+def test_idmp_notices_that_an_open_batch_has_more_partitions_than_before(server, write):
+    write([rows(1, 2, 2, 3)], begun(0), delivery="idmp")
+    crash(write, rows(4), task=begun(1), delivery="idmp")
+    write([rows(3, 2), rows(2, 1)], begun(0), delivery="idmp")  # another order is no other partition
+
+    with pytest.raises(PipelineError, match="partition 0 of batch 7 has 2 rows, and an earlier try had 4"):
+        write([rows(1, 4)], begun(0), delivery="idmp")
+    with pytest.raises(PipelineError, match="has 4 rows, and an earlier try had 4 or other ones"):
+        write([rows(1, 2, 3, 3)], begun(0), delivery="idmp")
+    write([rows(5)], Task("5e55-query", 8, 0, follows=True), delivery="idmp")
+
+
+def test_idmp_notices_that_an_open_batch_has_fewer_partitions_than_before(server, endpoint, write):
+    crash(write, rows(1), task=begun(1), delivery="idmp")
+    done = write([rows(2, 1)], begun(0), delivery="idmp")
+
+    with pytest.raises(PipelineError, match="begun with more partitions than the 1 that it has now"):
+        commit_batch(read_sink({"endpoints": endpoint, "stream": "s", "delivery": "idmp"}, False), [done], 7)
 
 
 def test_idmp_takes_the_same_row_in_another_batch_for_another_row(server, write):

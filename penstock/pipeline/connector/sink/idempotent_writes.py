@@ -11,6 +11,7 @@ from hashlib import blake2b
 from itertools import pairwise
 from typing import Any, Final
 
+import numpy
 import pyarrow as pa
 
 from penstock.errors import ReplyError
@@ -25,7 +26,7 @@ DURATION_S: Final = 3_600
 BUCKETS: Final = 64  # producers a task; 64 * 10,000 keys, less what chance makes uneven
 SAFE_ROWS: Final = 580_000
 ROW_SHOWN: Final = 120  # characters, in the sentence about a row that was refused
-DIGEST_BYTES: Final = 12
+DIGEST_BYTES: Final = 12  # three numbers of four bytes
 
 
 class ContentKeys:
@@ -38,6 +39,7 @@ class ContentKeys:
         self._producers = _Producers([f"{query[:8]}:{partition}:{bucket}" for bucket in range(BUCKETS)])
         self._batch = b"%d:" % batch
         self._seen: dict[bytes, int] = {}
+        self.sum = 0  # of the rows: the same in any order
 
     def of(self, rows: Encoded) -> tuple[Any, Any]:
         """The producers and the keys of a batch's rows, as arrays."""
@@ -49,6 +51,7 @@ class ContentKeys:
         else:
             keys = rows.keys.array.to_pylist()
             words = [_digest(texts[first:end], key) for (first, end), key in zip(places, keys, strict=True)]
+        self.sum += int(numpy.frombuffer(b"".join(words), "<u4").sum(dtype=numpy.uint64))
         batch, seen = self._batch, self._seen
         found = []
         for word in words:

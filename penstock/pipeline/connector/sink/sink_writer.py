@@ -27,6 +27,7 @@ from penstock.pipeline.connector.sink import (
     slots,
 )
 from penstock.pipeline.connector.sink.ledger import Task
+from penstock.pipeline.connector.sink.partition_marks import PartitionMark
 from penstock.pipeline.connector.sink.resp_columns import as_bytes
 from penstock.pipeline.connector.sink.row_encoder import ENDPOINT, STREAM, Encoded, Encoder
 from penstock.pipeline.connector.sink.sink_options import (
@@ -35,6 +36,7 @@ from penstock.pipeline.connector.sink.sink_options import (
     AT_LEAST_ONCE,
     DEADLETTER,
     EXACTLY_ONCE,
+    IDMP,
     MEMORY,
     NACK,
     SinkOptions,
@@ -165,9 +167,14 @@ def warn_of_dropped(messages: Iterable[WriterCommitMessage | None]) -> None:
 def commit_batch(options: SinkOptions, messages: Iterable[WriterCommitMessage | None], batch: int) -> None:
     """All tasks of a batch are done: note it at every server, and wait for what `acks` asks for."""
     tasks = [message for message in messages if isinstance(message, Written)]
-    if not tasks or not (uses_ledger(options) or options.acks != MEMORY):
+    if not tasks:
         return
     query, names = tasks[0].query, tuple(options.servers.by_name())
+    if depends_on_partitions(options):
+        with connect(options.servers.endpoints[0], options.servers.access) as client:
+            ledger.refuse_other_partitioning(client, query, batch, len(tasks))
+    if not (uses_ledger(options) or options.acks != MEMORY):
+        return
     for endpoint in options.servers.endpoints:
         with connect(endpoint, options.servers.access) as client:
             if uses_ledger(options):
@@ -198,6 +205,11 @@ def uses_ledger(options: SinkOptions) -> bool:
     return options.operation == ADD and options.delivery == EXACTLY_ONCE and not options.own_ids
 
 
+def depends_on_partitions(options: SinkOptions) -> bool:
+    """Whether the keys of rows are those of their partition."""
+    return options.operation == ADD and options.delivery == IDMP and options.idempotency_column is None
+
+
 # -- in a task --------------------------------------------------------------------------------------------------------
 
 
@@ -210,7 +222,10 @@ def write_task(options: SinkOptions, task: Task, batches: Iterable[Any]) -> Writ
     clusters: dict[str, slots.ClusterTask] = {}
     marks: dict[str, dict[str, ledger.Written]] = {}
     rows, runs = 0, {}
+    partition_mark = None
     try:
+        if depends_on_partitions(options) and task.follows:
+            partition_mark = PartitionMark(next(iter(clients.values())), task, options.marker_age_ms)
         if uses_ledger(options):
             before = commits.look(options, clients, task)
         elif options.acks != MEMORY:
@@ -234,6 +249,8 @@ def write_task(options: SinkOptions, task: Task, batches: Iterable[Any]) -> Writ
                 marks.setdefault(name, {})[made.tag] = made.done.written
         for cluster in clusters.values():
             cluster.end()
+        if partition_mark is not None:
+            partition_mark.end(rows, sum(one.sum for one in writers.values() if isinstance(one, EndpointWriter)))
         if uses_ledger(options):  # an earlier try may have written rows to an endpoint for which this one had none
             for name, client in clients.items():
                 if name not in clusters and (name, None) not in writers:
@@ -309,6 +326,11 @@ class EndpointWriter:
     def skipped(self) -> int:
         found = self.ledger or self._own_ids
         return 0 if found is None else found.skipped
+
+    @property
+    def sum(self) -> int:
+        """Of the rows, if their keys are made of them."""
+        return self._content_keys.sum if depends_on_partitions(self._options) else 0
 
     @property
     def dropped(self) -> int:
