@@ -83,6 +83,14 @@ def test_fields_in_another_order_or_missing_are_found_all_the_same() -> None:
     assert [tuple(row.values()) for row in rows] == [("a1", 7), ("b2", 8), (None, None), (None, 9)]
 
 
+def test_numbers_of_ids_that_no_bigint_holds_are_null() -> None:
+    largest, beyond = 2**63 - 1, 2**63
+    places = [(largest, largest), (largest, beyond), (beyond, largest), (2**64 - 1, 2**64 - 1)]
+    rows = columns("_ms bigint, _seq bigint", *[[b"%d-%d" % place, []] for place in places])
+
+    assert [tuple(row.values()) for row in rows] == [(largest, largest), (largest, None), (None, largest), (None, None)]
+
+
 def test_of_two_fields_with_one_name_the_first_counts() -> None:
     twice = [b"1-0", [b"a", b"1", b"v", b"first", b"v", b"second"]]
     early = [b"2-0", [b"v", b"early", b"v", b"late", b"c", b"3"]]

@@ -17,6 +17,7 @@ from penstock.pipeline.connector.values.text_values import Texts
 from penstock.pipeline.errors import OptionError, PipelineError
 from penstock.storage.streams import ids
 
+LARGEST: Final = numpy.uint64(2**63 - 1)  # of a bigint
 LATEST_MS: Final = 2**63 // 1000 - 1  # the last moment that Spark's microseconds hold; an id may be far beyond
 
 
@@ -255,11 +256,17 @@ def _id(page: Page, origin: Origin, kind: Any) -> Any:
 
 
 def _ms(page: Page, origin: Origin, kind: Any) -> Any:
-    return pyarrow.array(halves(page)[0]).cast(kind)
+    return _half(halves(page)[0], kind)
 
 
 def _seq(page: Page, origin: Origin, kind: Any) -> Any:
-    return pyarrow.array(halves(page)[1]).cast(kind)
+    return _half(halves(page)[1], kind)
+
+
+def _half(numbers_of_ids: Any, kind: Any) -> Any:
+    """Half an id as a number; null for one that a bigint does not hold."""
+    beyond = numbers_of_ids > LARGEST if kind == pyarrow.int64() and numbers_of_ids.dtype == numpy.uint64 else None
+    return pyarrow.array(numbers_of_ids, mask=beyond).cast(kind)
 
 
 def _timestamp(page: Page, origin: Origin, kind: Any) -> Any:
