@@ -273,6 +273,18 @@ def test_idmp_notices_that_an_open_batch_has_fewer_partitions_than_before(server
         commit_batch(read_sink({"endpoints": endpoint, "stream": "s", "delivery": "idmp"}, False), [done], 7)
 
 
+TRIES = [("idmp", begun(0)), ("exactly-once", Task("5e55-query", 7, 0))]
+
+
+@pytest.mark.parametrize(("before", "now"), [TRIES, TRIES[::-1]], ids=["exactly-once", "idmp"])
+def test_another_delivery_amid_a_batch_is_refused(server, write, before, now):
+    crash(write, rows(1), delivery=before[0], task=before[1])
+
+    with pytest.raises(PipelineError, match="batch 7 was begun with another 'delivery'"):
+        write([rows(1)], now[1], delivery=now[0])
+    assert numbers(server) == [1]
+
+
 def test_idmp_takes_the_same_row_in_another_batch_for_another_row(server, write):
     write([rows(1)], delivery="idmp")
     write([rows(1)], Task("5e55-query", 8, 3), delivery="idmp")

@@ -214,6 +214,8 @@ class Ledger:
             return Mark(self._batch)
         if rows == REFUSED_SEQ:
             raise PipelineError(said.get(b"refused", b"").decode(errors="replace"))
+        if b"crc" not in said:
+            raise other_delivery(self._batch, self.key)
         crc = said[b"crc"]
         return Mark(batch, rows, int(crc[:8], 16), int(crc[8:], 16))
 
@@ -268,6 +270,13 @@ class Ledger:
             f"another try of this task is writing too, so this one gives way (marker {self.key!r}); Spark tries again, "
             "and then finds what has been written"
         )
+
+
+def other_delivery(batch: int, key: str) -> PipelineError:
+    return PipelineError(
+        f"batch {batch} was begun with another 'delivery' (marker {key!r}), and its rows would be written twice: keep "
+        "the delivery while a batch is open"
+    )
 
 
 def restored_advice(query: str) -> str:

@@ -7,7 +7,7 @@ has the batch from its first try on, and its rows and their sum, in any order, w
 
 from penstock.errors import ReplyError
 from penstock.pipeline.connector.connection.client import Client, mapping, text_of
-from penstock.pipeline.connector.sink.ledger import Task, marker_key, newest_request
+from penstock.pipeline.connector.sink.ledger import Task, marker_key, newest_request, other_delivery
 from penstock.pipeline.errors import PipelineError
 from penstock.storage.streams import ids
 
@@ -25,7 +25,10 @@ class PartitionMark:
         self._written = 0  # rows of an earlier try, 0 if none came to its end
         self._sum = b""
         if place >> 64 == task.batch + 1:
-            self._written, self._sum = place & ids.HALF, mapping(found[0][1])[b"sum"]
+            said = mapping(found[0][1])
+            if b"sum" not in said:
+                raise other_delivery(task.batch, self._key)
+            self._written, self._sum = place & ids.HALF, said[b"sum"]
         else:
             self._note(0, 0)
 
