@@ -6,6 +6,7 @@ pipeline's connector asks of sockets and clocks (`connector_in`) is answered by 
 
 import asyncio
 import gc
+import random
 import socket
 import warnings
 from collections.abc import Callable, Coroutine, Iterator
@@ -22,6 +23,7 @@ from tests.world.network import ClientEnd, Network
 from tests.world.process import Machine
 
 CLOCKED: Final = (client, cluster, missing_streams, cursor_reader, shared_reader, stream_reader)
+RANDOM: Final = (client, shared_reader, stream_reader)
 
 
 class Ended(BaseException):
@@ -152,6 +154,16 @@ class _Time:
         _fiber().wait_for(asyncio.sleep(seconds))
 
 
+class _Secrets:
+    """Stands for the module `secrets`: words that are the same in each run of a world."""
+
+    def __init__(self) -> None:
+        self._chance = random.Random(0)
+
+    def token_hex(self, size: int) -> str:
+        return self._chance.randbytes(size).hex()
+
+
 def _fiber() -> Fiber:
     fiber = _fiber_if_any()
     assert fiber is not None, "the connector is in a fiber"
@@ -176,6 +188,9 @@ def connector_in(network: Network, machine: Machine) -> Iterator[None]:
         warnings.simplefilter("always")
         patch.setattr(client, "socket", _Sockets(network, machine))
         patch.setattr(client, "time", clock)
+        words = _Secrets()
+        for module in RANDOM:
+            patch.setattr(module, "secrets", words)
         for module in CLOCKED:
             patch.setattr(module, "now_s", clock.monotonic)
             patch.setattr(module, "pause_s", clock.sleep, raising=False)

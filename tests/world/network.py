@@ -1,6 +1,7 @@
 """A network: bytes arrive late and in pieces, a connection breaks at any moment, and a peer may read nothing."""
 
 import asyncio
+import hashlib
 import random
 import socket
 from collections.abc import Callable, Iterable
@@ -32,6 +33,7 @@ class Way:
 
     def send(self, data: bytes) -> None:
         chance = self._network.chance
+        self._network.note(data)
         while data:
             size = len(data) if chance.random() < 0.8 else chance.randrange(1, len(data) + 1)
             self._later(data[:size])
@@ -260,6 +262,16 @@ class Network:
         self.cuts: set[frozenset[str]] = set()  # pairs of places between which nothing arrives
         self.holding: dict[Way, None] = {}
         self.links_made_s: list[float] = []  # when servers connected with servers
+        self._bytes = hashlib.blake2b(digest_size=16)
+
+    def note(self, data: bytes) -> None:
+        """Something is sent, by a client or a server."""
+        self._bytes.update(b"%.9f %d " % (self.loop.time(), len(data)))
+        self._bytes.update(data)
+
+    def digest(self) -> str:
+        """Of all bytes that were sent, and when: worlds of one number have the same."""
+        return self._bytes.hexdigest()
 
     def latency_s(self) -> float:
         return self.chance.expovariate(1 / self.slowness_s)

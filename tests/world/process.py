@@ -12,6 +12,7 @@ from typing import Any, Final, cast
 from penstock.commands.registry import new_engine
 from penstock.config.settings import Settings
 from penstock.engine.engine import Engine
+from penstock.engine.memory.process_memory import CpuTimes
 from penstock.engine.replication import role
 from penstock.errors import UsageError
 from penstock.server.connections.connection import Connection
@@ -31,6 +32,15 @@ from tests.world.network import Connected
 from tests.world.story import Story
 
 FIRST_PID: Final = 1000
+STARTUP_BYTES: Final = 20_000_000
+SYSTEM_BYTES: Final = 1 << 34
+
+
+def no_times() -> CpuTimes:
+    """No process of a world takes any time."""
+    times = CpuTimes()
+    times.system = times.user = times.children_system = times.children_user = 0.0
+    return times
 
 
 class Process:
@@ -51,8 +61,7 @@ class Process:
             self.settings.read_line([name, value], set())
         chance = random.Random(machine.chance.random())
         self.engine = new_engine(self.settings, machine.clock, chance)
-        if (reading := machine.reading) is not None:
-            self.engine.memory.reading = lambda: (reading(self.engine),) * 2
+        self._hide_system()
         self.log_writer = AofWriter(
             self.settings, self.engine, self._say, self.disk, WorldThreads(self), DeferredChild(self)
         )
@@ -74,6 +83,16 @@ class Process:
         self._cron = Cron(self.turn)
         self._cron.start()
         self.is_listening = True
+
+    def _hide_system(self) -> None:
+        """What the system says of the process that runs the world is another thing each time, and so is INFO's size."""
+        identity, machine, engine = self.engine.telemetry.identity, self.machine, self.engine
+        identity.process_id, identity.startup_bytes = machine.new_pid(), STARTUP_BYTES
+        identity.executable, identity.system, identity.interpreter = "penstock", "a world", "CPython"
+        identity.usage.peak = identity.usage.total = lambda: SYSTEM_BYTES
+        identity.usage.cpu = no_times
+        engine.scripts.memory = lambda: 0
+        engine.memory.reading = lambda: (machine.reading(engine),) * 2
 
     def _say(self, line: str) -> None:
         if self.is_alive:
@@ -127,6 +146,10 @@ class Process:
         self.machine.is_up = False
 
 
+def _startup(engine: Engine) -> int:
+    return STARTUP_BYTES
+
+
 @dataclass(slots=True)
 class Trouble:
     """A time in which servers of a machine refused writers: their log, or their file, could not be written."""
@@ -153,7 +176,7 @@ class Machine:
         self.failures: list[float] = []  # when calls of the disk failed
         self.troubles: list[Trouble] = []
         self.disk = WorldDisk(chance, lambda: self.failures.append(loop.time()))
-        self.reading: Callable[[Engine], int] | None = None  # bytes in use; None: as the system says
+        self.reading: Callable[[Engine], int] = _startup  # bytes in use
         self.boots = 1
         self.child_dies = 0.0
         self.is_up = False

@@ -1,6 +1,10 @@
 """Simulated worlds: a server under faults of disk, network, clock and processes, replayable by a number."""
 
+import os
+import subprocess
+import sys
 from operator import attrgetter
+from pathlib import Path
 
 import pytest
 
@@ -8,6 +12,7 @@ from tests.support.seeds import seeds
 from tests.world import casts
 from tests.world.world import World
 
+ROOT = Path(__file__).parents[2]
 FOUND = {
     280: "a file of the log that was loaded, was not synced, and was torn amid the log after a rewrite",
     70: "what a killed process had confirmed was not synced by the next one",
@@ -32,7 +37,7 @@ TURNED_BACK_OF_CASTS = {
     (casts.DUMPS, 15): "a child put its file in place after its server had been killed, over a newer one",
     (casts.READERS, 2): "readers of a group were served last come first served",
     (casts.REWINDS, 20): "an entry behind a raised and lowered last id came into a segment with lower ids",
-    (casts.SUBSCRIBERS, 0): "the last of several subscribers was sent nothing",
+    (casts.SUBSCRIBERS, 0): "the last of several subscribers was sent nothing; several messages came in reversed order",
     (casts.LIMITS, 3): "what was over the limit was evicted by the next request only",
 }
 FOUND_OF_ANY = FOUND_OF_CASTS | TURNED_BACK_OF_CASTS
@@ -67,3 +72,27 @@ def test_a_world_happens_again_by_its_number() -> None:
         world.run()
 
     assert worlds[0].story.lines == worlds[1].story.lines
+
+
+@pytest.mark.parametrize(("cast", "seed"), [(casts.REWINDS, 0), (casts.DUMPS, 1)], ids=["rewinds", "dumps"])
+def test_each_byte_of_a_world_whose_administrator_asks_info_is_sent_again(cast: casts.Cast, seed: int) -> None:
+    worlds = [World(seed, cast) for _ in range(2)]
+    for world in worlds:
+        world.run()
+
+    assert worlds[0].network.digest() == worlds[1].network.digest()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("words", [["--seeds", "1"], ["--servers", "--seeds", "1-3"]], ids=["casts", "servers"])
+def test_each_byte_of_a_world_is_sent_again_in_another_process(words: list[str]) -> None:
+    lines = [
+        subprocess.run(
+            [sys.executable, "-m", "tests.world", *words],
+            cwd=ROOT, env={**os.environ, "PYTHONHASHSEED": seed}, capture_output=True, text=True, check=True,
+        ).stdout.splitlines()
+        for seed in ("1", "2")
+    ]  # fmt: skip
+
+    assert lines[0][-1].startswith("bytes of all worlds: ")
+    assert lines[0][-1] == lines[1][-1]

@@ -19,6 +19,7 @@ from tests.world.endless import Endless, limited
 from tests.world.gaps import KeepingWithGaps
 from tests.world.links import let_servers_connect
 from tests.world.loop import Stalled, WorldLoop
+from tests.world.memory import Limiter
 from tests.world.network import Network
 from tests.world.process import Machine
 from tests.world.story import Story
@@ -166,7 +167,7 @@ class World:
         while True:
             try:
                 await client.open()
-                if self.machine.reading is not None:
+                if any(isinstance(actor, Limiter) for actor in self.actors):
                     await client.ask(b"CONFIG", b"SET", b"maxmemory", b"0")
                 if await client.ask(b"SET", b"judge", b"1") == b"OK":
                     return

@@ -11,7 +11,7 @@ from typing import Final
 from penstock.commands.policies import policy_fields
 from penstock.commands.replication import roles
 from penstock.engine.context import Context
-from penstock.engine.memory import process_memory, value_sizes
+from penstock.engine.memory import value_sizes
 from penstock.engine.table.client_compat import VALKEY_FIELDS, Compatibility
 from penstock.engine.telemetry.client_memory import memory_of
 from penstock.engine.telemetry.decimals import six_decimals, two_decimals
@@ -139,9 +139,10 @@ def clients(ctx: Context) -> Text:
 def memory(ctx: Context) -> Text:
     settings = ctx.settings
     used, resident = ctx.memory.read(), ctx.memory.resident
-    peak, total = process_memory.peak_bytes(), process_memory.system_bytes()
+    identity = ctx.telemetry.identity
+    peak, total = identity.usage.peak(), identity.usage.total()
     dataset = value_sizes.dataset_bytes(ctx.keyspace)
-    startup = ctx.telemetry.identity.startup_bytes
+    startup = identity.startup_bytes
     maximum = settings.number("maxmemory")
     policy = settings.text("maxmemory-policy")
     return (
@@ -387,7 +388,7 @@ def replication(ctx: Context) -> Text:
 
 
 def cpu(ctx: Context) -> Text:
-    times = process_memory.CpuTimes()
+    times = ctx.telemetry.identity.usage.cpu()
     system, user = six_decimals(times.system), six_decimals(times.user)
     return (
         f"used_cpu_sys:{system}\r\n"

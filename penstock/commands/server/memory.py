@@ -10,7 +10,7 @@ from typing import Final
 from penstock.commands.common.help import declare_help
 from penstock.engine import arguments, refusals
 from penstock.engine.context import Context
-from penstock.engine.memory import process_memory, redis_sizes
+from penstock.engine.memory import redis_sizes
 from penstock.engine.memory.value_sizes import EXPIRY_OVERHEAD, KEY_OVERHEAD, dataset_bytes
 from penstock.engine.table.command_table import command, container
 from penstock.protocol import reply
@@ -57,7 +57,7 @@ def memory_usage_(ctx: Context, args: list[bytes]) -> bytes:
 )
 def memory_stats(ctx: Context, args: list[bytes]) -> bytes:
     keyspace = ctx.keyspace
-    used, peak = ctx.memory.read(), process_memory.peak_bytes()
+    used, peak = ctx.memory.read(), ctx.telemetry.identity.usage.peak()
     dataset = dataset_bytes(keyspace)
     keys = sum(len(db) for db in keyspace.databases)
     startup = ctx.telemetry.identity.startup_bytes
@@ -131,7 +131,7 @@ def memory_stats(ctx: Context, args: list[bytes]) -> bytes:
     summary="Reports problems with the server's memory usage.",
 )
 def memory_doctor(ctx: Context, args: list[bytes]) -> bytes:
-    used, peak = ctx.memory.read(), process_memory.peak_bytes()
+    used, peak = ctx.memory.read(), ctx.telemetry.identity.usage.peak()
     if used < SMALL_BYTES:
         text = b"The server uses little memory: there is nothing to report.\n"
     elif peak > used * 3 // 2:

@@ -3,6 +3,7 @@
 import os
 import resource
 import sys
+from collections.abc import Callable
 from typing import Final
 
 STATM: Final = "/proc/self/statm"
@@ -45,3 +46,17 @@ class CpuTimes:
         children = resource.getrusage(resource.RUSAGE_CHILDREN)
         self.system, self.user = own.ru_stime, own.ru_utime
         self.children_system, self.children_user = children.ru_stime, children.ru_utime
+
+
+class ProcessUsage:
+    """What the system says of this process, a function for each number; a simulated process has others.
+
+    peak, total: bytes, the most that there ever was and the machine's.
+    """
+
+    __slots__ = ("cpu", "peak", "total")
+
+    def __init__(self) -> None:
+        self.peak: Callable[[], int] = peak_bytes
+        self.total: Callable[[], int] = system_bytes
+        self.cpu: Callable[[], CpuTimes] = CpuTimes

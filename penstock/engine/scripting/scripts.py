@@ -100,6 +100,7 @@ class Running:
 class Scripts:
     """Scripts by their SHA-1, the libraries of functions, and what is running.
 
+    memory: bytes that Lua uses; a simulated process has another function, because LuaJIT takes other numbers each time.
     `runner` runs scripts that may take long, and has the caller of the engine call `Engine.finish_script` when one is
     over that took longer; without it they run in place.
     """
@@ -109,6 +110,7 @@ class Scripts:
         self._machine: Machine | None = None
         self._lua_is_there: bool | None = None  # None: it was not looked for yet
         self._runner: ScriptRunner | None = None
+        self.memory: Callable[[], int] = self._lua_bytes
         self.calls = Calls(requests, server.compatibility.is_valkey)
         self.libraries = Libraries(self.machine, self.calls, server.keyspace.libraries)
         self.cached: dict[bytes, Script] = {}
@@ -134,7 +136,7 @@ class Scripts:
             self._lua_is_there = self._machine is not None or find_spec("lupa") is not None
         return self._lua_is_there
 
-    def memory(self) -> int:
+    def _lua_bytes(self) -> int:
         """Bytes that Lua uses."""
         return 0 if self._machine is None else self._machine.memory()
 

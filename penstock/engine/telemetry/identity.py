@@ -25,6 +25,7 @@ class Identity:
         self.process_id = os.getpid()
         self.executable = sys.executable
         self.startup_bytes = process_memory.resident_bytes()
+        self.usage = process_memory.ProcessUsage()
         self.event_loop = "asyncio"
         system = os.uname()
         self.system = f"{system.sysname} {system.release} {system.machine}"
