@@ -42,6 +42,7 @@ def let_servers_connect(network: Network) -> None:
             return asyncio.Task(work, loop=of, **options)
         task = asyncio.Task(_while_alive(owner, work), loop=of, **options)
         owner.tasks[task] = None
+        task.add_done_callback(lambda _: work.close())  # of a task that is cancelled before its first step
         task.add_done_callback(owner.forget_task)
         return task
 
