@@ -93,6 +93,13 @@ class Actor:
                 self.world.story.tell(self.name, f"{b' '.join(words)!r}: {write.outcome} {value!r}")
         return found
 
+    async def transact(self, requests: Sequence[tuple[bytes, ...]], writes: Sequence[Write]) -> None:
+        """As `all_of`, in a transaction."""
+        replies = await self.all_of([(b"MULTI",), *requests, (b"EXEC",)], [None] * (len(requests) + 2))
+        made = replies[-1] if isinstance(replies[-1], list) else [replies[-1]] * len(requests)
+        for write, reply in zip(writes, made, strict=True):
+            write.end(reply, self.world.loop.time())
+
 
 class Producer(Actor):
     """Adds entries, alone, in pipelines and in transactions."""
@@ -111,10 +118,7 @@ class Producer(Actor):
         if kind < 0.85:
             await self.all_of(requests, writes)
         else:
-            replies = await self.all_of([(b"MULTI",), *requests, (b"EXEC",)], [None] * (count + 2))
-            made = replies[-1] if isinstance(replies[-1], list) else [replies[-1]] * count
-            for write, reply in zip(writes, made, strict=True):
-                write.end(reply, self.world.loop.time())
+            await self.transact(requests, writes)
 
 
 class Worker(Actor):

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from tests.world.actors import OK, REFUSED, Actor, Write
-from tests.world.client import Client, Lost
+from tests.world.client import Client, Lost, is_refusal
 from tests.world.network import Network
 from tests.world.process import Machine
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from tests.world.world import World
 
 CHANNELS: Final = (b"news", b"__keyevent@0__:set")
+PUBLISH: Final = b"for _, name in ipairs(ARGV) do redis.call('PUBLISH', '%s', name) end return 1" % CHANNELS[0]
 SHOWN: Final = 5
 
 
@@ -60,20 +61,34 @@ class SubscribedClient(Client):
 
 
 class Publisher(Actor):
-    """Publishes numbered messages, and sets keys: subscribers get the keys' names."""
+    """Publishes numbered messages, and sets keys: subscribers get the keys' names.
+
+    Requests are sent one by one, in transactions, or by a script: then a subscriber gets several messages at once.
+    """
 
     def __init__(self, world: "World", machine: Machine, number: int) -> None:
         super().__init__(world, machine, number)
         self.published: list[Write] = []
 
     async def step(self) -> None:
-        writes: list[Write] = []
-        requests: list[tuple[bytes, ...]] = []
-        for _ in range(self.chance.choice((1, 1, 5, 30))):
-            writes.append(self.begin(b"p%d.%d" % (self.number, len(self.published)), self.published))
-            name = writes[-1].name
-            requests.append(self.chance.choice(((b"PUBLISH", CHANNELS[0], name), (b"SET", name, b""))))
-        await self.all_of(requests, writes)
+        count, kind = self.chance.choice((1, 1, 5, 30)), self.chance.random()
+        writes = [
+            self.begin(b"p%d.%d" % (self.number, len(self.published)), self.published) for _ in range(count)
+        ]  # fmt: skip
+        names = [write.name for write in writes]
+        if kind < 0.15:
+            reply = await self.client.ask(b"EVAL", PUBLISH, b"0", *names)
+            for write in writes:
+                if not is_refusal(reply):  # else it may have ended amid its messages
+                    write.end(reply, self.world.loop.time())
+            return
+        requests = [
+            self.chance.choice(((b"PUBLISH", CHANNELS[0], name), (b"SET", name, b""))) for name in names
+        ]  # fmt: skip
+        if kind < 0.7:
+            await self.all_of(requests, writes)
+        else:
+            await self.transact(requests, writes)
 
 
 class Subscriber(Actor):
