@@ -40,6 +40,14 @@ class Cause(NamedTuple):
 CAUSES = {
     "CONFIG SET maxmemory": Cause(("SET k 1", "CONFIG SET maxmemory 1")),
     "CONFIG SET of several": Cause(("SET k 1", "CONFIG SET maxmemory 1 maxmemory-policy allkeys-random")),
+    "a policy that may evict": Cause(
+        (
+            "SET k 1",
+            "CONFIG SET maxmemory-policy noeviction maxmemory 1",
+            "PING",
+            "CONFIG SET maxmemory-policy allkeys-lru",
+        )
+    ),
     "a lower limit in EXEC": Cause(("SET k 1", "MULTI", "CONFIG SET maxmemory 1", "EXEC")),
     "a key expires": Cause(("SET k 1 PX 50",)),
     "a field expires": Cause(("HSET k f v", "HPEXPIRE k 50 FIELDS 1 f")),

@@ -27,6 +27,7 @@ FOUND_OF_CASTS = {
     (casts.SYNCS, 26): "what a sync had failed to write was trusted after a kill: the log had a hole, and did not load",
     (casts.RIGHTS, 52): "LMOVEM of a whole list onto itself lost the key's time at a restart",
     (casts.QUOTAS, 70): "zeros that a loss of power left in a private line were a word of it: the log did not load",
+    (casts.LIMITS, 50_059): "a policy that may evict, set after a limit, evicted nothing until the next request",
     (casts.SYNCS, 96): "what was confirmed after such a hole was cut off",
 }
 TURNED_BACK_OF_CASTS = {

@@ -23,7 +23,7 @@ class MemoryLimit:
     limit: maxmemory in bytes; 0: none. used: bytes in use at the last reading; resident: the resident size then.
     reading: a function that returns both; by default the resident size for both. evict removes keys until so many bytes
     are free (eviction.py); on_change gets whether there is a limit. is_due: keys may have to be evicted without a
-    further request (CONFIG SET maxmemory).
+    further request (CONFIG SET of the limit, or of a policy that may evict more).
     """
 
     __slots__ = (
@@ -53,6 +53,7 @@ class MemoryLimit:
         self._next_us = self._soonest_us = 0  # when a reading is due, and when it may be at the soonest
         self._received = 0  # bytes that clients had sent then
         settings.watch("maxmemory", self._set)
+        settings.watch("maxmemory-policy", self._set)
         self._set()
 
     def _set(self) -> None:
