@@ -547,7 +547,7 @@ class Engine(Runner):
         if self.conditions.busy:
             return
         clock_following.follow(self.server)
-        now_us = self.clock.now_us()
+        now_us = self.ended_us = self.clock.now_us()  # the next request begins after this look at the clock
         now_ms = now_us // 1000
         if self.conditions.paused_until_ms and now_ms >= self.conditions.paused_until_ms:
             self.unpause()

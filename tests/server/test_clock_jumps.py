@@ -93,6 +93,22 @@ def test_what_begins_right_after_a_jump_lasts_as_long_as_it_said(
 
 
 @jumps
+def test_what_begins_after_a_jump_there_and_back_lasts_as_long_as_it_said(server: WholeServer, jump_ms: int) -> None:
+    server.passes(PERIOD_MS // 2)
+    server.asks(server.client, "PING")
+    server.clock.jump(jump_ms)
+    server.passes(PERIOD_MS // 2 + 10)  # cron has noticed it
+    server.clock.jump(-jump_ms)
+    server.client.sends(b"BLPOP q 5\r\n")
+    server.passes(4800)
+    assert server.client.received() == b""
+
+    server.passes(400)
+
+    assert server.client.received() == b"*-1\r\n"
+
+
+@jumps
 def test_an_active_client_is_not_idle_right_after_a_jump(server: WholeServer, jump_ms: int) -> None:
     server.asks(server.client, "CONFIG SET timeout 10")
     server.clock.jump(jump_ms)

@@ -28,6 +28,10 @@ FOUND_OF_CASTS = {
     (casts.RIGHTS, 52): "LMOVEM of a whole list onto itself lost the key's time at a restart",
     (casts.QUOTAS, 70): "zeros that a loss of power left in a private line were a word of it: the log did not load",
     (casts.LIMITS, 50_059): "a policy that may evict, set after a limit, evicted nothing until the next request",
+    (
+        casts.SAVES,
+        50_091,
+    ): "after two jumps of the clock, one before a look at it, a reader waited as long as the second",
     (casts.SYNCS, 96): "what was confirmed after such a hole was cut off",
 }
 TURNED_BACK_OF_CASTS = {
