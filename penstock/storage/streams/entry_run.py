@@ -14,6 +14,7 @@ from penstock.storage.streams.segment import MOST_BYTES, MOST_SLOTS, Segment
 
 ID_BYTES: Final = 8  # of either half
 END_BYTES: Final = 4
+TOGETHER: Final = 16  # full segments: the rest of a run becomes a small segment
 
 
 class EntryRun:
@@ -74,7 +75,7 @@ class EntryRun:
         return self.last_ms << 64 | self.last_seq if self.last_ms >= 0 else -1
 
     def is_full(self) -> bool:
-        return self.count >= MOST_SLOTS or len(self.entries) >= MOST_BYTES
+        return self.count >= TOGETHER * MOST_SLOTS or len(self.entries) >= TOGETHER * MOST_BYTES
 
     def take_segments(self) -> list[Segment]:
         """All entries as sealed segments; the run is empty then.  O(bytes)."""
