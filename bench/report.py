@@ -17,7 +17,7 @@ from bench.costs import OF_FEW
 from bench.loads import LOADS, Load
 from bench.queues import GOAL as GOAL_OF_QUEUES
 from bench.queues import PHASES, of_peer
-from bench.scale import CHEAPEST_PASSES, PART_SIZES, PASSES
+from bench.scale import CHEAPEST_PASSES, PART_SIZES, PASSES, STREAM_REST_S
 from bench.servers import COMPILED, NAMES, OURS, PEERS, ROOT
 from bench.singles import DAY, GOAL_OF_P99, ONE_AT_A_TIME, WORKER
 
@@ -263,6 +263,7 @@ def wakeups(figures: Figures, _: str) -> Lines:
 def memory(figures: Figures, entries: str) -> Lines:
     yield f"Bytes of resident memory, of fresh processes that hold {entries} entries with a value of 64 hexadecimal"
     yield "digits, or as much of something else. `best` and `worst` are patterns of ids and of deliveries."
+    yield f"Streams of so many entries got none for {STREAM_REST_S} seconds before they were measured."
     yield ""
     names = known(figures)
     rows = []

@@ -88,6 +88,7 @@ STRING_SIZES: Final = (10, 30, 100, 300, 1000)  # bytes
 STREAM_SIZES: Final = (1, 10, 100, 1000, 10_000)  # entries
 MOST_KEYS: Final = 100_000
 MOST_IDLE: Final = 10_000
+STREAM_REST_S: Final = 10  # streams that get no entries are measured: Penstock compresses them in this time
 
 
 def five_fields(count: int) -> Requests:
@@ -168,15 +169,16 @@ def requests_of_keys(requests_for: Callable[[int, int], Requests], size: int, ke
         yield from requests_for(number, size)
 
 
-def things(count: int) -> Iterator[tuple[str, Iterator[Request], int]]:
-    """What is held, the requests that make it, and how many of it they make: for a part with so many entries."""
+def things(count: int) -> Iterator[tuple[str, Iterator[Request], int, int]]:
+    """For a part with so many entries: what is held, the requests that make it, how many of it; seconds of rest."""
     for name, entries in ENTRIES.items():
-        yield name, iter(entries(count)), count
+        yield name, iter(entries(count)), count, 0
     for name, (requests_for, sizes) in KEYS.items():
         for size in sizes:
             # a few thousand strings are no more than what the first requests take of the process itself
             keys = min(count if requests_for is string else max(count // size, 1), MOST_KEYS)
-            yield name.format(f"{size:,}"), requests_of_keys(requests_for, size, keys), keys
+            rest_s = STREAM_REST_S if requests_for is stream else 0
+            yield name.format(f"{size:,}"), requests_of_keys(requests_for, size, keys), keys, rest_s
 
 
 IDLE: Final = "idle connection"
@@ -206,10 +208,11 @@ def memory(candidates: Sequence[Candidate], count: int) -> dict[str, dict[str, f
                 link.prepare(delivery(count))
                 figures[f"entry, {pattern}"] = (full - empty) / count
                 figures[f"pending, {pattern}"] = (resident_bytes(server.pid) - full) / (count * pending_share)
-        for thing, requests, made in things(count):
+        for thing, requests, made, rest_s in things(count):
             with running(candidate, *WITHOUT_LOG) as server, Link(server.port) as link:
                 empty = figures[EMPTY] = resident_bytes(server.pid)
                 link.prepare(requests)
+                time.sleep(rest_s)
                 figures[thing] = (resident_bytes(server.pid) - empty) / made
         with running(candidate, *WITHOUT_LOG, "--maxclients", "15000") as server:
             figures[IDLE] = idle_connection(server, min(MOST_IDLE, count // 10))
