@@ -215,7 +215,7 @@ USED: Final = (
         "stream-compress-after",
         "1024",
         Number(0, LONG),
-        "Entries at a stream's end that are kept as they are sent; older ones are compressed. 0: none is.",
+        "Newest entries of a growing stream that are kept as they are sent; others are compressed. 0: none is.",
     ),
     Directive("stream-idmp-duration", "100", Number(1, 86400), "Seconds that a new stream remembers idempotent ids."),
     Directive(

@@ -13,7 +13,7 @@ from penstock.config.settings import Settings
 from penstock.engine import consumers, gate, key_expiry
 from penstock.engine.context import BLOCKED, Context
 from penstock.engine.effects import EffectLog
-from penstock.engine.memory import recency
+from penstock.engine.memory import recency, stream_packing
 from penstock.engine.memory.eviction import Evictor
 from penstock.engine.memory.memory_limit import MemoryLimit
 from penstock.engine.policies import policy_tick
@@ -565,9 +565,10 @@ class Engine(Runner):
             self._free_remains()
         if self.memory.is_due:
             gate.evict_due(self.server, now_us)
-        self.server.expiry_is_behind = False
+        self.server.ticks_are_behind = False
         if self.conditions.may_expire and not self.conditions.keeps_expired(now_ms):
             key_expiry.expire_overdue(self.server, now_us)
+        stream_packing.run(self.server)
         self.blocking.make_later_ready()
         if self.blocking.ready:
             self._serve(now_us)
@@ -581,9 +582,9 @@ class Engine(Runner):
         if self.lazy_free.parts or (self.memory.is_due and not self.conditions.loading):
             freeing_ms = self.clock.now_us() // 1000 + FREED_EVERY_MS
             due_ms = min(due_ms, freeing_ms) if due_ms else freeing_ms
-        if self.server.expiry_is_behind:
-            expiry_ms = self.clock.now_us() // 1000 + key_expiry.EXPIRED_EVERY_MS
-            due_ms = min(due_ms, expiry_ms) if due_ms else expiry_ms
+        if self.server.ticks_are_behind:
+            tick_ms = self.clock.now_us() // 1000 + key_expiry.EXPIRED_EVERY_MS
+            due_ms = min(due_ms, tick_ms) if due_ms else tick_ms
         if self.policies.used:
             due_ms = min(due_ms or NEVER, policy_tick.next_ms(self.server, self.clock.now_us() // 1000))
             return 0 if due_ms == NEVER else due_ms

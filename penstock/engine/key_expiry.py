@@ -17,7 +17,7 @@ LOOKED_AT: Final = 50  # keys between two looks at the clock
 def expire_overdue(server: ServerState, now_us: int) -> None:
     """Remove overdue keys of all databases, each logged as a unit of its own, then overdue fields.
 
-    If the limit of keys or of time is reached, the next tick comes soon (`expiry_is_behind`).
+    If the limit of keys or of time is reached, the next tick comes soon (`ticks_are_behind`).
     """
     ctx = server.context
     ctx.begin(NO_CLIENT, now_us)
@@ -28,12 +28,12 @@ def expire_overdue(server: ServerState, now_us: int) -> None:
             ctx.select(db_index)
             left = _expire_keys(ctx, left, began_us + MOST_US)
             if db.expiries.first_ms() < ctx.now_ms:
-                server.expiry_is_behind = True
+                server.ticks_are_behind = True
         if db.parts_due.first_ms() < ctx.now_ms:
             ctx.select(db_index)
             part_expiry.expire_overdue(ctx)
             if db.parts_due.first_ms() < ctx.now_ms:
-                server.expiry_is_behind = True
+                server.ticks_are_behind = True
     if left < EXPIRED_A_TICK:
         server.statistics.expiry_usec += server.clock.monotonic_us() - began_us
     server.telemetry.note_delay(b"expire-cycle", began_us)

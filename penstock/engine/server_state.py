@@ -101,14 +101,14 @@ class ServerState:
     """The parts of one server.
 
     context: the one of requests that are handled one after the other; a script has its own. memory, scripts, context:
-    there once the engine has made them. expiry_is_behind: the last tick left overdue keys or fields to the next.
+    there once the engine has made them. ticks_are_behind: the last tick left work to the next, which comes soon.
     """
 
     __slots__ = (
         "access", "blocking", "chance", "clients", "clock", "clock_jumps", "cluster", "commands", "compatibility",
-        "conditions", "context", "effects", "expiry_is_behind", "form_limits", "key_events", "keyspace", "lazy_free",
-        "memory", "persistence", "policies", "replication", "runner", "scripts", "settings", "statistics",
-        "subscriptions", "telemetry", "waiting",
+        "conditions", "context", "effects", "form_limits", "key_events", "keyspace", "lazy_free", "memory",
+        "persistence", "policies", "replication", "runner", "scripts", "settings", "statistics", "subscriptions",
+        "telemetry", "ticks_are_behind", "waiting",
     )  # fmt: skip
 
     context: Context
@@ -144,7 +144,7 @@ class ServerState:
             self.conditions.set(CLUSTERED, True)
         self.form_limits = FormLimits(settings)
         self.lazy_free = LazyFree()
-        self.expiry_is_behind = False
+        self.ticks_are_behind = False
         self.replication = Replication(settings, clock, chance)
         self.statistics = Statistics(clock.now_us() // 1000)
         self.telemetry = Telemetry(settings, clock, chance, self.conditions, commands)

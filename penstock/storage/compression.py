@@ -1,10 +1,12 @@
-"""Compression of a stream's older entries, by the library zstandard: 128 at a time, 0.2 us an entry, 0.05 us back.
+"""Compression of entries, by the library zstandard: up to 128 at a time, 0.2 us an entry, 0.05 us back.
+
+Compressed are the older entries of each stream (Stream._seal), and all entries of a stream that rests (Packing).
 
 Neighbours have field names, ids and much of their values in common: segments of small JSON values shrink to a quarter
 of their size and less, of random bytes to two thirds.
 """
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 if TYPE_CHECKING:
     from zstandard import ZstdCompressor, ZstdDecompressor
@@ -13,6 +15,10 @@ if TYPE_CHECKING:
 
 LEVEL: Final = 1
 MOST_READY: Final = 32  # segments that are kept as they are sent after they were read, of at most 64 KiB or one entry
+
+REST_MS: Final = 1000  # a stream rests if it got no entry for so long, or up to twice as long
+LEAST_STREAMS: Final = 64  # as many must wait for the first round: for fewer the library, 3 MB, is not worth it
+NEVER_SEEN: Final = -1
 
 
 class Compressor:
@@ -61,3 +67,76 @@ class Compressor:
         if former.compressed and former is not segment:
             former.forget_ready()
         self._next = (self._next + 1) % self._most_ready
+
+
+class Look:
+    """At a stream. entries_added: as it was then. done: segments, the newest, that were compressed since it rests."""
+
+    __slots__ = ("done", "entries_added")
+
+    def __init__(self) -> None:
+        self.entries_added = NEVER_SEEN
+        self.done = 0
+
+
+class Growing(Protocol):
+    """A stream, as far as it matters here."""
+
+    entries_added: int
+
+    def compress_at_rest(self, newer: int) -> bool:
+        """See Stream.compress_at_rest."""
+
+
+class Packing:
+    """Streams that were noted because they have segments to compress, which is done once they rest.
+
+    Rounds are REST_MS apart. In each, `step` looks at one stream after the other: a stream that got entries since the
+    last round waits for the next one; of one that got none a segment is compressed with each step.
+    """
+
+    __slots__ = ("_later", "_least", "_next_ms", "_round")
+
+    def __init__(self, least: int = LEAST_STREAMS) -> None:
+        self._least = least
+        self._round: dict[Growing, Look] = {}
+        self._later: dict[Growing, Look] = {}  # for the next round
+        self._next_ms = 0  # monotonic
+
+    def note(self, stream: Growing) -> None:
+        """A stream has a segment that is to be compressed when it rests. O(1)."""
+        if stream not in self._later and stream not in self._round:
+            self._later[stream] = Look()
+
+    def forget(self, stream: Growing) -> None:
+        """A stream was deleted, and is not to be kept alive. O(1)."""
+        self._later.pop(stream, None)
+        self._round.pop(stream, None)
+
+    def forget_all(self) -> None:
+        """As `forget`, of all streams."""
+        self._later, self._round = {}, {}
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether a round is not over."""
+        return bool(self._round)
+
+    def is_due(self, now_ms: int) -> bool:
+        """Whether a step is to be made now. now_ms: of the monotonic clock."""
+        return bool(self._round) or (len(self._later) >= self._least and now_ms >= self._next_ms)
+
+    def step(self, now_ms: int) -> None:
+        """Look at one stream; `is_due` must hold. O(bytes of a segment)."""
+        if not self._round:
+            self._round, self._later = self._later, self._round
+            self._next_ms = now_ms + REST_MS
+            self._least = 1
+        stream, look = self._round.popitem()
+        if look.entries_added != stream.entries_added:
+            look.entries_added = stream.entries_added
+            look.done = 0
+            self._later[stream] = look
+        elif stream.compress_at_rest(look.done):
+            look.done += 1
+            self._round[stream] = look

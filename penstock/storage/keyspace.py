@@ -85,10 +85,12 @@ class Database:
         if self.order is not None and key not in self.values:
             self.order.add(key)
         self.values[key] = value
+        if self.streams and key in self.streams:
+            self._forget_stream(key)
         if isinstance(value, Stream):
             self.streams[key] = value
-        elif self.streams:
-            self.streams.pop(key, None)
+            if value.segments:
+                value.limits.packing.note(value)
         if (isinstance(value, Timed) and value.due is not None) or self.parts_due.times:
             self.note_parts(key, value)
         if isinstance(value, Stream) or self.policies_due.times:
@@ -143,12 +145,20 @@ class Database:
                 self.parts_due.drop(key)
             if self.policies_due.times:
                 self.policies_due.drop(key)
-            if self.streams:
-                self.streams.pop(key, None)
+            if key in self.streams:
+                self._forget_stream(key)
         if self.blessed.keys:
             self.blessed.drop(key)
         if self.order is not None:
             self.order.remove(key)
+
+    def _forget_stream(self, key: bytes) -> None:
+        """The stream at a key was taken out: nothing is to keep it alive.
+
+        After RENAME and MOVE it is noted again when it has grown.
+        """
+        stream = self.streams.pop(key)
+        stream.limits.packing.forget(stream)
 
     def expire_at(self, key: bytes, when_ms: int) -> None:
         """Set or replace the time of expiry of a key. O(log n); O(1) where the new one is later."""

@@ -173,7 +173,7 @@ def test_a_tick_ends_after_some_milliseconds_of_removing() -> None:
     dialogue.engine.tick()
 
     assert 0 < len(dialogue.engine.keyspace.databases[0].values) < 3 * LOOKED_AT
-    assert dialogue.engine.server.expiry_is_behind
+    assert dialogue.engine.server.ticks_are_behind
     told = dialogue("INFO stats").decode()
     assert "expired_time_cap_reached_count:1\r" in told
     assert "expire_cycle_cpu_milliseconds:0\r" not in told

@@ -1,14 +1,18 @@
-"""Entries that are no longer among a stream's newest are kept compressed, which only the memory shows."""
+"""Entries that are no longer among a stream's newest, or of a stream that rests, are kept compressed.
+
+Only the memory shows it.
+"""
 
 import json
 import random
+import weakref
 
 import pytest
 
 from penstock.clock import ManualClock
 from penstock.engine.engine import Engine
-from penstock.storage.compression import Compressor
-from penstock.storage.streams.segment import MOST_SLOTS, Segment
+from penstock.storage.compression import LEAST_STREAMS, REST_MS, Compressor, Packing
+from penstock.storage.streams.segment import LEAST_SEALED, MOST_SLOTS, Segment
 from penstock.storage.streams.stream import Stream
 from tests.support.clock import NOW_MS
 from tests.support.dialogue import Dialogue
@@ -22,7 +26,22 @@ ENTRIES = SEGMENTS * MOST_SLOTS + 5
 def client_of(after: str, most_ready: int = 1) -> Dialogue:
     engine = make_engine(ManualClock(NOW_MS), UnitLog(), settings_with(stream_compress_after=after))
     engine.server.form_limits.streams.compressor = Compressor(most_ready)
+    engine.server.form_limits.streams.packing = Packing(least=1)
     return Dialogue(engine)
+
+
+def pass_time(client: Dialogue, ms: int) -> None:
+    """Let time pass, before and after which the cron calls the engine."""
+    clock = client.engine.clock
+    assert isinstance(clock, ManualClock)
+    client.engine.tick()
+    clock.advance(ms)
+    client.engine.tick()
+
+
+def let_rest(client: Dialogue) -> None:
+    for _ in range(3):
+        pass_time(client, REST_MS)
 
 
 def event(number: int) -> bytes:
@@ -32,6 +51,15 @@ def event(number: int) -> bytes:
 def fill(client: Dialogue, values: list[bytes]) -> None:
     for number, value in enumerate(values):
         client.words(b"XADD", b"s", b"%d-1" % (number + 1), b"event", value)
+
+
+def fill_from(client: Dialogue, first: int, count: int, key: bytes = b"s") -> None:
+    for number in range(first, first + count):
+        client.words(b"XADD", key, b"%d-1" % (number + 1), b"event", event(number))
+
+
+def streams(client: Dialogue) -> list[Stream]:
+    return list(client.engine.keyspace.databases[0].streams.values())
 
 
 def stream_of(client: Dialogue) -> Stream:
@@ -95,6 +123,95 @@ def test_a_stream_that_was_loaded_is_compressed_bit_by_bit_as_it_grows() -> None
     assert client("XRANGE s - +") == client(f"XRANGE t - + COUNT {ENTRIES}")
 
 
+def test_all_entries_of_a_stream_that_rests_are_compressed() -> None:
+    client = client_of("1000000")
+    fill(client, [event(number) for number in range(ENTRIES + LEAST_SEALED)])
+
+    let_rest(client)
+
+    stream = stream_of(client)
+    assert compressed(stream) == stream.segments
+    assert len(stream.segments) == SEGMENTS + 1
+
+
+def test_so_are_those_of_a_stream_that_was_loaded() -> None:
+    client = client_of("1000000")
+    fill(client, [event(number) for number in range(ENTRIES)])
+    client.words(b"RESTORE", b"t", b"0", client("DUMP s"))
+
+    let_rest(client)
+
+    loaded: Stream = value_of(client.engine, b"t")
+    assert compressed(loaded) == loaded.segments[:SEGMENTS]
+
+
+def test_a_stream_that_gets_entries_keeps_the_newest_as_they_are_sent() -> None:
+    client = client_of("1000000")
+    fill(client, [event(number) for number in range(ENTRIES)])
+
+    for _ in range(LEAST_SEALED):
+        client("XADD s * event x")
+        pass_time(client, REST_MS // 2)
+
+    assert compressed(stream_of(client)) == []
+    assert not stream_of(client).segments[-1].sealed
+
+
+@pytest.mark.parametrize("entries", [1, LEAST_SEALED - 1])
+def test_a_short_stream_that_rests_goes_on_in_the_same_segment(entries: int) -> None:
+    client = client_of("1000000")
+
+    for number in range(2):
+        fill_from(client, number * entries, entries)
+        let_rest(client)
+
+    assert len(stream_of(client).segments) == 1
+
+
+def test_the_first_streams_wait_until_the_library_is_worth_its_memory() -> None:
+    client = client_of("1000000")
+    client.engine.server.form_limits.streams.packing = Packing()
+    for number in range(LEAST_STREAMS - 1):
+        fill_from(client, 0, MOST_SLOTS, b"s%d" % number)
+    let_rest(client)
+    assert not any(compressed(stream) for stream in streams(client))
+
+    fill_from(client, 0, MOST_SLOTS, b"another")
+    let_rest(client)
+
+    assert all(compressed(stream) for stream in streams(client))
+
+
+def test_nothing_is_compressed_while_a_child_saves() -> None:
+    client = client_of("1000000")
+    fill(client, [event(number) for number in range(ENTRIES)])
+    saves = client.engine.server.persistence.saves
+
+    saves.runs = True
+    let_rest(client)
+    assert compressed(stream_of(client)) == []
+
+    saves.runs = False
+    let_rest(client)
+    assert compressed(stream_of(client)) == stream_of(client).segments[:SEGMENTS]
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["DEL s", "SET s text", "COPY other s REPLACE", "FLUSHALL", "FLUSHDB ASYNC", "EXPIRE s -1", "XTRIM s MAXLEN 0"],
+)
+def test_a_stream_that_waits_to_be_compressed_is_freed_when_it_is_deleted(line: str) -> None:
+    client = client_of("1000000")
+    client("XADD other * field value")
+    fill(client, [event(number) for number in range(MOST_SLOTS)])
+    left = [weakref.ref(segment.ms) for segment in stream_of(client).segments]
+
+    client(line)
+    pass_time(client, 2)
+
+    assert [ms() for ms in left] == [None]
+
+
 def test_the_memory_of_a_stream_is_told_as_it_is() -> None:
     small, large = client_of("1"), client_of("0")
     for client in (small, large):
@@ -103,6 +220,7 @@ def test_the_memory_of_a_stream_is_told_as_it_is() -> None:
     assert stream_of(small).memory_usage() < 0.6 * stream_of(large).memory_usage()
 
 
+REST_SHARE = 0.05  # of the requests are followed by a pause
 REQUESTS = (
     "XRANGE s {a} + COUNT {n}",
     "XREVRANGE s {a} - COUNT {n}",
@@ -118,6 +236,7 @@ REQUESTS = (
     "XGROUP SETID s g {a}",
     "XSETID s 99999-0",
     "XADD s * event {n}",
+    "XADD s MAXLEN ~ {left} * event {n}",
     "XINFO STREAM s FULL COUNT 3",
     "COPY s t REPLACE",
     "XRANGE t {a} + COUNT {n}",
@@ -138,6 +257,9 @@ def test_every_request_gets_what_an_uncompressed_stream_answers(seed: int) -> No
             left=chance.randrange(ENTRIES // 2, ENTRIES),
         )  # fmt: skip
         assert small.raw(line) == large.raw(line), line
+        if chance.random() < REST_SHARE:
+            let_rest(small)
+            let_rest(large)
 
     for client in (small, large):
         stream_of(client).check()

@@ -17,7 +17,7 @@ from typing import Final
 from penstock.native.build import IS_COMPILED
 from penstock.native.class_marks import mypyc_attr
 from penstock.native.listpack_sizes import LONGEST_INTEGER, LONGEST_SHORT, integer_size, surplus_of, texts_size
-from penstock.storage.compression import Compressor
+from penstock.storage.compression import Compressor, Packing
 from penstock.storage.streams.ids import StreamId, halves
 from penstock.storage.streams.segment import MOST_SLOTS
 
@@ -33,13 +33,14 @@ class StreamLimits:
     ready_segments: so many of a stream, the newest, are kept as they are sent, and older ones compressed; 0: none is.
     """
 
-    __slots__ = ("compressor", "max_bytes", "max_entries", "ready_segments")
+    __slots__ = ("compressor", "max_bytes", "max_entries", "packing", "ready_segments")
 
     def __init__(self, max_bytes: int, max_entries: int, ready_entries: int = 0) -> None:
         self.max_bytes = 0
         self.max_entries = 0
         self.ready_segments = 0
         self.compressor = Compressor()
+        self.packing = Packing()
         self.set(max_bytes, max_entries, ready_entries)
 
     def set(self, max_bytes: int, max_entries: int, ready_entries: int = 0) -> None:

@@ -27,7 +27,9 @@ if TYPE_CHECKING:
     from penstock.storage.compression import Compressor
 
 MOST_SLOTS: Final = 128
+LEAST_SEALED: Final = 16  # slots; the entries of fewer stay one by one while their stream rests
 MOST_BYTES: Final = 64 * 1024
+LARGEST_AT_REST: Final = 1 << 20  # bytes (of one long entry): compressing more would make clients wait
 NO_SLOT: Final = -1
 _NUMBERS: Final = array(WIDE, range(1000))  # the usual sequence numbers, ready to be sliced
 _NO_OFFSETS: Final = array("I")
@@ -62,7 +64,7 @@ class Segment:
 
     __slots__ = (
         "_compressor", "_found_at", "blob", "compressed", "deleted", "first", "live", "ms", "offsets", "parts",
-        "sealed", "seq", "size",
+        "sealed", "seq", "size", "stop",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -72,9 +74,10 @@ class Segment:
         self.blob = b""
         self.offsets: array[int] = _NO_OFFSETS
         self.compressed = b""  # the entries and their sizes, four bytes each; empty: it is not compressed
-        self._compressor: Compressor | None = None
+        self._compressor: Compressor | None = None  # once it was to be compressed, whether that saved enough or not
         self._found_at = NO_SLOT  # a slot that was looked for, the last one
         self.sealed = False
+        self.stop = LEAST_SEALED  # slots at which it is due; then MOST_SLOTS
         self.size = 0  # bytes of all entries, trimmed and deleted ones included
         self.first = 0
         self.live = 0
@@ -162,13 +165,13 @@ class Segment:
     def append(self, ms: int, seq: int, entry: bytes) -> bool:
         """Add one entry; its id must be above all others. The segment must not be sealed. Amortized O(1).
 
-        Returns whether it takes no more entries.
+        Returns whether the segment `is_due`.
         """
         append_both(self.ms, self.seq, ms, seq)
         self.parts.append(entry)
         self.size += len(entry)
         self.live += 1
-        return len(self.parts) >= MOST_SLOTS or self.size >= MOST_BYTES
+        return len(self.parts) >= self.stop or self.size >= MOST_BYTES
 
     def append_run(self, ms: int, seq: int, entries: list[bytes], start: int, stop: int) -> int:
         """Append entries[start:stop], until the segment is full; returns how many were appended. O(entries appended).
@@ -194,9 +197,14 @@ class Segment:
         self.live += count
         return count
 
-    def is_full(self) -> bool:
-        """Whether the segment takes no more entries. O(1)."""
-        return len(self.parts) >= MOST_SLOTS or self.size >= MOST_BYTES
+    def is_due(self) -> bool:
+        """Whether its stream is to look at it: it is full, or it has LEAST_SEALED entries now. O(1)."""
+        return len(self.parts) >= self.stop or self.size >= MOST_BYTES
+
+    def goes_on(self) -> bool:
+        """The segment is due: whether it takes more entries, and is due again when it is full. O(1)."""
+        self.stop = MOST_SLOTS
+        return not self.is_due()
 
     def seal(self) -> None:
         """Take no more entries: join them into one blob. Ids stay as they are: pending blocks share them. O(bytes)."""
@@ -210,20 +218,25 @@ class Segment:
         if len(self.ms) < MOST_SLOTS and self.size < MOST_BYTES:
             self.parts = self.entry_list(0, len(self.ms))
             self.forget_ready()
-            self.compressed = b""
+            self.compressed, self._compressor = b"", None
             self.sealed = False
 
     # -- compression ------------------------------------------------------------------------------------------------
 
     def compress(self, compressor: "Compressor") -> None:
-        """Keep the entries of a sealed segment compressed, if that saves enough. O(bytes)."""
-        if self.compressed or not self.blob:
+        """Keep the entries of a sealed segment compressed, if that saves enough. O(bytes), once."""
+        if self.is_settled() or not self.blob:
             return
+        self._compressor = compressor
         sizes = array("I", map(sub, self.offsets[1:], self.offsets))
         packed = compressor.compressed(self.blob[: self.size] + little_endian(sizes))
         if len(packed) * _SAVES_AT_LEAST <= self.size * (_SAVES_AT_LEAST - 1):
-            self.compressed, self._compressor = packed, compressor
+            self.compressed = packed
             self.forget_ready()
+
+    def is_settled(self) -> bool:
+        """Whether it was compressed, or that would not have saved enough. O(1)."""
+        return self._compressor is not None
 
     def forget_ready(self) -> None:
         """Let the entries go as they are sent: they are kept in another form. O(1), but for freeing the bytes."""
@@ -390,6 +403,23 @@ def deleted_entry(entry_id: StreamId) -> Segment:
     segment.append(entry_id >> 64, entry_id & HALF, b"")
     segment.drop()
     return segment
+
+
+def compress_at_rest(segments: list[Segment], newer: int, compressor: "Compressor") -> bool:
+    """Compress the segment with so many newer ones; False if it was compressed before, or there is none.
+
+    For streams that get no entries now. The last segment takes no more then; if it has few entries, it stays open.
+    O(bytes of a segment).
+    """
+    at = len(segments) - 1 - newer
+    if at < 0 or segments[at].is_settled():
+        return False
+    segment = segments[at]
+    if not segment.sealed and len(segment) >= LEAST_SEALED:
+        segment.seal()
+    if segment.sealed and segment.size <= LARGEST_AT_REST:
+        segment.compress(compressor)
+    return True
 
 
 def count_of(runs: list[SegmentRun]) -> int:

@@ -9,7 +9,7 @@ from penstock.storage.streams.idempotence import Producers
 from penstock.storage.streams.ids import HALF, MAX, ZERO, IdHalves, IdRun, StreamId, halves, last_at_most
 from penstock.storage.streams.listpack_nodes import Node, SameFieldEntries, StreamLimits, add_to_nodes, last_node_from
 from penstock.storage.streams.pending.group import UNKNOWN, Group
-from penstock.storage.streams.segment import Segment, SegmentRun, count_of
+from penstock.storage.streams.segment import Segment, SegmentRun, compress_at_rest, count_of
 from penstock.storage.streams.trim import ACKNOWLEDGED, KEEP_REFERENCES, Trim
 
 SEGMENTS_SAMPLED: Final = 64  # segments and groups from which the memory is estimated
@@ -111,15 +111,15 @@ class Stream:
         nodes[-1].add(ms, seq, fields, size)
         segments = self.segments
         segment = segments[-1] if segments and not segments[-1].sealed else self._new_segment(ms, seq)
-        is_full = segment.append(ms, seq, entry)
+        is_due = segment.append(ms, seq, entry)
         self.length += 1
         self.last_ms, self.last_seq, self._last_id = ms, seq, NOT_JOINED
         self.entries_added += 1
         if self.rewound:
             for group in self.groups.values():
                 group.pel.revive(self.last_id, segment, len(segment) - 1)
-        if is_full:
-            self._seal(segment)
+        if is_due:
+            self._look_at(segment)
 
     def append_run(self, run: IdRun, entries: list[bytes], fields: SameFieldEntries, at: int) -> None:
         """As `append` for as many entries as a run has ids, from entries[at] on, all with the same field names.
@@ -141,16 +141,22 @@ class Stream:
             taken = segment.append_run(ms, seq, entries, at, stop)
             at += taken
             seq += taken
-            if segment.is_full():
-                self._seal(segment)
+            if segment.is_due():
+                self._look_at(segment)
         self.length += count
         self.last_ms, self.last_seq, self._last_id = ms, seq - 1, NOT_JOINED
         self.entries_added += count
 
+    def _look_at(self, segment: Segment) -> None:
+        """The last segment is due: it is full, or worth being compressed once the stream rests. O(bytes)."""
+        if not segment.goes_on():
+            self._seal(segment)
+        self.limits.packing.note(self)
+
     def _seal(self, segment: Segment) -> None:
         """The last segment takes no more entries; compress the one that is no longer among the newest. O(bytes).
 
-        And one of those that are not compressed yet because the stream was loaded, the newest of them.
+        And the newest of those that were loaded and are not compressed yet.
         """
         segment.seal()
         limits = self.limits
@@ -161,6 +167,14 @@ class Stream:
         if self.loaded_segments:
             self.loaded_segments = min(self.loaded_segments, at + 1) - 1
             self.segments[self.loaded_segments].compress(limits.compressor)
+
+    def compress_at_rest(self, newer: int) -> bool:
+        """As the function with this name, but True also while some that were loaded may not be compressed."""
+        if not self.limits.ready_segments:
+            return False
+        if newer >= len(self.segments):
+            self.loaded_segments = 0
+        return compress_at_rest(self.segments, newer, self.limits.compressor) or self.loaded_segments > 0
 
     def _new_segment(self, ms: int, seq: int) -> Segment:
         """A segment, whose first entry will have this id."""
@@ -538,11 +552,9 @@ class Stream:
         for segment in self.segments:
             places[id(segment)] = segment.copy()
             twin.segments.append(places[id(segment)])
-        twin.firsts = self.firsts[:]
-        twin.nodes = [node.copy() for node in self.nodes]
+        twin.firsts, twin.nodes = self.firsts[:], [node.copy() for node in self.nodes]
         twin.length, twin.last_id, twin.max_deleted_id = self.length, self.last_id, self.max_deleted_id
-        twin.entries_added, twin.rewound = self.entries_added, self.rewound
-        twin.loaded_segments = self.loaded_segments
+        twin.entries_added, twin.rewound, twin.loaded_segments = self.entries_added, self.rewound, self.loaded_segments
         twin.policies = None if self.policies is None else self.policies.copy()
         twin.groups = {name: group.copy(places) for name, group in self.groups.items()}
         return twin
