@@ -206,3 +206,12 @@ def test_a_server_starts_without_what_few_servers_need() -> None:
     program = f"import sys, penstock.server.run; print([name for name in {needed_later} if name in sys.modules])"
 
     assert subprocess.run([sys.executable, "-c", program], capture_output=True, text=True).stdout == "[]\n"
+
+
+def test_a_compiled_server_starts_without_the_tables_of_the_uncompiled_parser() -> None:
+    program = (
+        "import sys; from penstock.native import build; build.IS_COMPILED = True; import penstock.server.run; "
+        "print([name for name in sys.modules if name.startswith('penstock.protocol.line_')])"
+    )
+
+    assert subprocess.run([sys.executable, "-c", program], capture_output=True, text=True).stdout == "[]\n"

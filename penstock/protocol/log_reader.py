@@ -10,7 +10,10 @@ from typing import Final, TypeAlias
 
 from penstock.native.build import IS_COMPILED
 from penstock.native.resp_sizes import request_bytes
-from penstock.protocol import line_words, native_words, private_lines
+from penstock.protocol import native_words, private_lines
+
+if not IS_COMPILED:
+    from penstock.protocol import line_words  # its tables take half a megabyte
 
 BLOCK_BYTES: Final = 64 * 1024
 LONGEST_HEADER: Final = 32  # bytes of `*<n>` or `$<n>`

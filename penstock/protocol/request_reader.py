@@ -13,11 +13,14 @@ from typing import Final
 
 from penstock.errors import ProtocolError
 from penstock.native.build import IS_COMPILED
-from penstock.protocol import line_parser, native_parser
+from penstock.protocol import native_parser
 from penstock.protocol.limits import BLOCK, Limits
 from penstock.protocol.native_parser import LONGEST_KEPT
 from penstock.protocol.request_batch import NO_WORDS, RequestBatch, one
 from penstock.protocol.strict_parser import StrictParser
+
+if not IS_COMPILED:
+    from penstock.protocol import line_parser  # its tables take half a megabyte
 
 NOTHING: Final[list[RequestBatch]] = []
 NO_BYTES: Final = bytearray()  # never changed
