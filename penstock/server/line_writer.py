@@ -71,7 +71,9 @@ class LineWriter:
 def _left_of(fd: int, text: bytes) -> bytes:
     """Write what there is room for; what is left."""
     at = 0
+    room = select.poll()  # unlike select(), it takes descriptors beyond 1023
+    room.register(fd, select.POLLOUT)
     with suppress(OSError):  # no room, a full disk, or no reader any more
-        while at < len(text) and select.select([], [fd], [], 0)[1]:
+        while at < len(text) and room.poll(0):
             at += os.write(fd, text[at : at + select.PIPE_BUF])  # a pipe that is ready takes as much at once
     return text[at:]

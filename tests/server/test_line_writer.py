@@ -1,9 +1,11 @@
 """A reader that stops reading the server's log, of a pipe or a terminal, does not stop the server."""
 
+import fcntl
 import os
 import pty
 import random
 import re
+import resource
 import select
 import socket
 import subprocess
@@ -82,6 +84,20 @@ def test_a_file_that_cannot_be_written_gets_the_number_of_its_missing_lines(tmp_
     writer.append(str(path), "c\n")
 
     assert path.read_text() == "2 lines are missing\nc\n"
+
+
+def test_a_descriptor_that_select_does_not_take_is_written_to() -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    reads, writes = os.pipe()
+    high = fcntl.fcntl(writes, fcntl.F_DUPFD, 1500)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    os.close(writes)
+    with os.fdopen(high, "w") as stream:
+        LineWriter(missing).say(stream, "a\n")
+
+    assert available(reads, 10) == b"a\n"
+    os.close(reads)
 
 
 @pytest.mark.parametrize("kind", ["pipe", "terminal"])

@@ -59,9 +59,8 @@ class Action:
         self._asked = asked
         self.db = self._number("db", 0)
         self.step = Step()
-        self._moved: list[
-            bytes
-        ] = []  # entries that are added elsewhere, each by a request, before the last removes them
+        # entries that are added elsewhere, each by a request, before the last request removes them
+        self._moved: list[bytes] = []
         self._key = b"" if asked.get("action") == "command" else self._bytes("key")
         kinds: dict[str, Callable[[], Awaitable[list[Words]]]] = {
             "claim": self._claim,
