@@ -251,5 +251,9 @@ def test_no_reader_waits_in_vain_and_all_is_worked_off_in_the_end(seed: int) -> 
     told(seed)
 
 
+def test_a_new_entry_that_was_forced_and_failed_is_handed_out_as_new() -> None:
+    told(400_000)
+
+
 if __name__ == "__main__":
     run_seeds(told)

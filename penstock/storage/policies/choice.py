@@ -98,9 +98,14 @@ class Choice:
         self.deleted_below = min(self.deleted_below, last_id + 1)
 
     def drop_waiting(self, entry_id: StreamId) -> None:
-        """As `drop`, if it waits: it is pending no more, or has an owner."""
-        if entry_id in self.waiting:
-            self.drop(entry_id)
+        """As `drop`, if it waits: it is pending no more, or has an owner. A new one (FORCE) is looked at again."""
+        if entry_id not in self.waiting:
+            return
+        self.drop(entry_id)
+        if self.position < entry_id <= self.seen_to:
+            for later_id in list(self.seen.irange(entry_id)):
+                self.drop(later_id)
+            self.seen_to = entry_id - 1
 
     def _add(self, entry_id: StreamId, rank: int, value: bytes | None) -> None:
         self.ranks[entry_id] = (rank, value)
