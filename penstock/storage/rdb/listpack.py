@@ -14,7 +14,6 @@ UNCOUNTED: Final = 65535  # in the header: count them
 LONGEST_INTEGER: Final = 20  # bytes, with a sign
 
 INT16: Final = 0xF1
-INT24: Final = 0xF2
 INT32: Final = 0xF3
 INT64: Final = 0xF4
 LONG_TEXT: Final = 0xF0
