@@ -253,7 +253,8 @@ class CursorReader(StreamReader):
             now = stream_states(client, counted)
             for key, found in counted.items():
                 stream = (name, key)
-                if (last := now.get(key)) is not None and not is_earlier(last, self.states[stream]):
+                last = None if self.available_now else now.get(key)  # its states are those of its beginning
+                if last is not None and not is_earlier(last, self.states[stream]):
                     self._seen[stream] = last
                 if not found.is_end:
                     since = uncounted_since(begin[stream], self.states[stream], now.get(key))
