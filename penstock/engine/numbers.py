@@ -20,7 +20,7 @@ from penstock.native.digits import number_at
 if TYPE_CHECKING:
     from mypy_extensions import i64  # used by mypyc only; Python does not evaluate the annotations
 
-_WHOLE: Final = [b"%d" % number for number in range(1024)]
+SMALL_WHOLE: Final = [b"%d" % number for number in range(1024)]
 EXACT: Final = 2.0**62  # whole numbers up to this are written with all their digits
 PLAIN_ZEROS: Final = 7  # noughts that may stand behind the digits, or between them and the point, before an e is better
 NOT_A_FLOAT: Final = b"ERR value is not a valid float"
@@ -48,6 +48,7 @@ _DECIMAL: Final = re.compile(rb"[+-]?(?:([0-9]+)\.?([0-9]*)|\.([0-9]+))(?:[eE]([
 _HEXADECIMAL: Final = re.compile(
     rb"[+-]?0[xX](?:([0-9a-fA-F]+)\.?([0-9a-fA-F]*)|\.([0-9a-fA-F]+))(?:[pP]([+-]?[0-9]+))?"
 )
+_OF_NOUGHT: Final = b"+-.0"  # what a decimal 0 is written with
 _USUAL_ENDS: Final = {b"-inf": -inf, b"+inf": inf, b"inf": inf}  # of ranges
 INFINITE: Final = re.compile(rb"([+-]?)inf(?:inity)?", re.IGNORECASE)
 
@@ -95,6 +96,8 @@ def is_out_of_range(word: bytes, number: float) -> bool:
     """Whether a decimal word means a finite number other than 0 that a double cannot come near to."""
     if number and not isinf(number):
         return False
+    if not word.strip(_OF_NOUGHT) or word in _USUAL_ENDS:  # most of those
+        return False
     parts = _DECIMAL.fullmatch(word)
     return parts is not None and (bool(number) or not _is_nought(parts))
 
@@ -123,8 +126,8 @@ def score_text(number: float) -> bytes:
     if -EXACT <= number <= EXACT:
         whole = int(number)
         if number == float(whole):
-            if 0 < whole < len(_WHOLE):
-                return _WHOLE[whole]
+            if 0 < whole < len(SMALL_WHOLE):
+                return SMALL_WHOLE[whole]
             return b"%d" % whole if whole or copysign(1.0, number) > 0 else b"-0"
     if isinf(number):
         return b"inf" if number > 0 else b"-inf"

@@ -34,7 +34,7 @@ class Chance:
 def word(number: int | float) -> bytes:
     """A number as an argument of redis.call. lupa makes an int of a whole one."""
     if isinstance(number, int) and -WHOLE < number < WHOLE:
-        return b"%d" % number
+        return numbers.SMALL_WHOLE[number] if 0 <= number < len(numbers.SMALL_WHOLE) else b"%d" % number
     if isnan(number):
         return b"-nan" if copysign(1.0, number) < 0 else b"nan"
     if isinf(number):
