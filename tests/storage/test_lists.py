@@ -8,7 +8,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as some
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from penstock.storage.types.list_nodes import count_of, item_at, items_of, may_have, node_of, part_of
+from penstock.storage.types.list_nodes import (
+    count_of,
+    item_at,
+    items_of,
+    may_have,
+    node_of,
+    part_of,
+    place_from_left,
+    place_from_right,
+)  # fmt: skip
 from penstock.storage.types.lists import List
 
 ITEMS = [b"%d" % number for number in range(200)]
@@ -63,6 +72,17 @@ def test_removing_takes_the_nearest_equals(seed: int, from_left: bool) -> None:
 
     assert list(held) == naively_removed(items, b"a", most, from_left)
     assert removed == len(items) - len(held)
+
+
+@given(
+    some.lists(some.text("ab", max_size=4).map(str.encode), max_size=60), some.text("ab", max_size=4).map(str.encode)
+)
+def test_the_first_and_the_last_equal_item_of_a_packed_node_are_found(items: list[bytes], item: bytes) -> None:
+    node = node_of(items.copy())
+    assert isinstance(node, bytes)
+
+    assert place_from_left(node, item) == (items.index(item) if item in items else -1)
+    assert place_from_right(node, item) == (len(items) - 1 - items[::-1].index(item) if item in items else -1)
 
 
 @pytest.mark.parametrize("seed", range(20))

@@ -98,6 +98,45 @@ def may_have(node: ListNode, item: bytes) -> bool:
     return item in node
 
 
+def place_from_left(node: bytes, item: bytes) -> i64:
+    """The place of the first item of a packed node that equals it, -1 if none does. O(bytes)."""
+    count: i64 = node[0]
+    size: i64 = len(item)
+    at: i64 = 0
+    start: i64 = count + 1
+    while True:
+        found: i64 = node.find(item, start)
+        if found < 0:
+            return -1
+        while at < count and (start < found or (start == found and node[at + 1] != size)):
+            at += 1
+            start += node[at]
+        if at == count:
+            return -1
+        if start == found:
+            return at
+
+
+def place_from_right(node: bytes, item: bytes) -> i64:
+    """The place of the last item of a packed node that equals it, -1 if none does. O(bytes)."""
+    at: i64 = node[0]
+    first: i64 = at + 1
+    size: i64 = len(item)
+    stop: i64 = len(node)
+    while True:
+        found: i64 = node.rfind(item, first, stop)
+        if found < 0:
+            return -1
+        found += size
+        while at > 0 and (stop > found or (stop == found and node[at] != size)):
+            stop -= node[at]
+            at -= 1
+        if at == 0:
+            return -1
+        if stop == found:
+            return at - 1
+
+
 # -- changed copies ---------------------------------------------------------------------------------------------------
 
 

@@ -24,9 +24,12 @@ from penstock.storage.types.list_nodes import (
     may_have,
     node_of,
     part_of,
+    place_from_left,
+    place_from_right,
     with_item,
     with_other,
     without_item,
+    without_place,
 )  # fmt: skip
 from penstock.storage.types.node_chunks import NodeChunks, without
 
@@ -375,14 +378,20 @@ class List(Collection):
         end = self._left if left else self._right
         if not may_have(end, item):
             return 0
-        items = items_of(end)
-        removed = without(items, item, max_count, from_left)
-        if removed:
-            rest = _end_of(items)
-            if left:
-                self._left = rest
-            else:
-                self._right = rest
+        if isinstance(end, bytes) and max_count == 1:
+            at = place_from_left(end, item) if from_left else place_from_right(end, item)
+            if at < 0:
+                return 0
+            removed = 1
+            rest: ListNode = without_place(end, at)
+        else:
+            items = items_of(end)
+            removed = without(items, item, max_count, from_left)
+            rest = _end_of(items) if removed else end
+        if left:
+            self._left = rest
+        else:
+            self._right = rest
         return removed
 
     def positions(self, item: bytes, skipped: int, max_count: int, max_scanned: int, from_left: bool) -> list[int]:
