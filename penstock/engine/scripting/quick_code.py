@@ -11,12 +11,11 @@ from penstock.engine.scripting.script_source import KEYWORDS, LARGEST, Change, M
 
 MOST_STEPS: Final = 20_000  # of 100 ns or so, each as much as a byte that is read: two milliseconds
 LEFT: Final = b"__left"  # the steps that a text may take before it asks for more, by the name that it has there
-TURN: Final = b"__turn"  # guard.turns
 JOINED: Final = b"__joined"  # guard.joined
-TURNS: Final = b"__turn_of_a_loop"  # guard.turns, as a global
-BEGIN_COUNTING: Final = b"local %b, %b, %b = 0, %b, %b; " % (LEFT, TURN, JOINED, TURNS, JOINED)
-COUNT: Final = b" %b = %b - %%d; if %b < 0 then %b = %b(%b); end; " % (LEFT, LEFT, LEFT, LEFT, TURN, LEFT)
-UNCOUNTABLE: Final = frozenset((LEFT, TURN, TURNS, JOINED, b"_G"))  # names by which a text could find what counts
+TURNS: Final = b"__turn_of_a_loop"  # guard.turns, as a global: a local more makes each function of a text dearer
+BEGIN_COUNTING: Final = b"local %b, %b = 0, %b; " % (LEFT, JOINED, JOINED)
+COUNT: Final = b" %b = %b - %%d; if %b < 0 then %b = %b(%b); end; " % (LEFT, LEFT, LEFT, LEFT, TURNS, LEFT)
+UNCOUNTABLE: Final = frozenset((LEFT, TURNS, JOINED, b"_G"))  # names by which a text could find what counts
 STEPS_OF: Final = {b"(": 10, b"...": 100}  # what a token takes, in steps: a call, a list of values of any length
 VALUE_ENDS: Final = frozenset((b")", b"]", b"}", b"...", b"end", b"nil", b"true", b"false"))
 STATEMENTS: Final = frozenset((b"do", b"for", b"function", b"if", b"local", b"repeat", b"return", b"while"))
