@@ -17,9 +17,10 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Final, Protocol, cast
 
-from penstock.engine.scripting import lua_numbers, lua_values
+from penstock.engine.scripting import lua_numbers, lua_values, native_json, native_message_pack
 from penstock.engine.scripting.script_calls import Calls
 from penstock.errors import ReplyError
+from penstock.native.build import IS_COMPILED
 from penstock.protocol import reply
 
 if TYPE_CHECKING:
@@ -34,6 +35,8 @@ HARD_LIMIT = 640 * MIB
 RESERVE: Final = 16 * MIB  # of it, kept for small allocations
 MUCH: Final = 24 * MIB  # in use after a script: its garbage is collected at once
 LARGE: Final = 64 * 1024  # words and replies from this size on are weighed before they are handed over
+MOST_CONVERTED: Final = 64 * 1024  # bytes that are converted at once: nothing stops that
+OF_JSON: Final = 106  # j: the second byte of what is to be converted, behind a NUL; else it is MessagePack
 MOST_PASSED: Final = 200  # words passed one by one; more come as one text
 NO_LUA: Final = (
     b"ERR This server runs no Lua scripts but the lock scripts of redis-py, because the Python package lupa is not"
@@ -110,9 +113,10 @@ class Machine:
     """One Lua state, with every script and function that was compiled in it.
 
     version: of the Redis that scripts see, "8.6.3". valkey_version: of the Valkey that they see; "" for a Redis.
+    converts: MessagePack and JSON are read here (native_message_pack.py, native_json.py), where Python is compiled.
     """
 
-    def __init__(self, server: Calls, version: str, valkey_version: str = "") -> None:
+    def __init__(self, server: Calls, version: str, valkey_version: str = "", converts: bool = IS_COMPILED) -> None:
         runtime, self._failure = _new_runtime()
         self._server = server
         self._runtime = runtime
@@ -141,6 +145,7 @@ class Machine:
             b"unpack_whole": lua_numbers.unpack_whole,
             b"pack_float": lua_numbers.pack_float,
             b"unpack_float": lua_numbers.unpack_float,
+            b"converted": _converted,
             b"widen": lambda: runtime.set_max_memory(2 * HARD_LIMIT),
             b"narrow": lambda: runtime.set_max_memory(HARD_LIMIT),
         }
@@ -151,6 +156,7 @@ class Machine:
             b"allowed": self._allowed,
             b"decode": runtime.execute(b"return require('string.buffer').decode"),
             b"null": runtime.execute(NULL),
+            b"most_converted": MOST_CONVERTED if converts else 0,
             b"soft_limit": SOFT_LIMIT,
             b"ours": OURS,
             b"version": version.encode(),
@@ -294,7 +300,8 @@ class Machine:
     def run_in_place(self, number: int, resp: int, steps: int, keys: int, words: list[bytes]) -> bytes | None:
         """Run a script or function in so many steps (guard.lua): its reply; None where that is not enough, go_on then.
 
-        Its requests are what the coroutine yields: a reply is what it is resumed with.
+        Its requests are what the coroutine yields: a reply is what it is resumed with. So is a text behind a NUL, to be
+        converted.
         """
         if len(words) > MOST_PASSED:
             trouble = self._hand_over(words)
@@ -307,8 +314,13 @@ class Machine:
         self._send = None
         try:
             found = send((number, resp, steps, keys, *words))
-            while isinstance(found, tuple):
-                found = send(self._replied(found))
+            while True:
+                if isinstance(found, tuple):
+                    found = send(self._replied(found))
+                elif isinstance(found, bytes) and found[0] == 0:
+                    found = send(_converted(found))
+                else:
+                    break
         except self._failure:
             return self._failed()
         if not isinstance(found, bytes):
@@ -401,6 +413,13 @@ def _import_luajit() -> ModuleType:
         return import_module("lupa.luajit21")
     finally:
         sys.setdlopenflags(flags)
+
+
+def _converted(text: bytes) -> bytes | None:
+    """A text of a library, behind a NUL and what it is, as string.buffer reads it; None where Lua has to read it."""
+    if text[1] == OF_JSON:
+        return native_json.decoded(text, 2)
+    return native_message_pack.unpacked(text, 2)
 
 
 def _text(answer: bytes | int | None) -> bytes:

@@ -20,9 +20,9 @@ AS_ERROR: Final = b"\0-"  # before the text of an error
 AS_PACKED: Final = b"\0="  # before what string.buffer reads
 LEAVE: Final = b"\0!"  # before these two, to a script that is to leave its place
 
-_NIL: Final = b"\0"
-_FALSE: Final = b"\1"
-_TRUE: Final = b"\2"
+NIL: Final = b"\0"
+FALSE: Final = b"\1"
+TRUE: Final = b"\2"
 _INTEGER: Final = b"\6"
 _NUMBER: Final = b"\7"
 _EMPTY: Final = b"\x08"  # a table
@@ -34,6 +34,7 @@ _TWO_BYTES: Final = 0x1FE0  # and below this two
 _LENGTHS: Final = [bytes((size,)) for size in range(_ONE_BYTE)]
 _SIZES: Final = {b"$%d" % size: size for size in range(_ONE_BYTE - _TEXT)}  # by a bulk string's first line
 _TEXT_HEADERS: Final = {head: bytes((_TEXT + size,)) for head, size in _SIZES.items()}
+_LONG_LENGTH: Final = b"\xff\0\0\0\0"  # a length of four bytes
 _MOST_COPIED: Final = 24  # bytes of a text that are quicker copied one by one than by a slice
 _LARGEST_INTEGER: Final = 2**31
 _EXACT_DIGITS: Final = 18  # an integer's reply that is shorter is a number that Lua's hold exactly
@@ -99,9 +100,9 @@ def packed(found: bytes) -> bytes:
 def packed_words(words: list[bytes]) -> bytes:
     """An array of texts."""
     out = BytesWriter()
-    _begin_array(len(words), out)
+    begin_array(len(words), out)
     for word in words:
-        _pack_text(word, out)
+        pack_text(word, out)
     return out.getvalue()
 
 
@@ -117,7 +118,7 @@ def _packed_texts(found: bytes) -> bytes | None:
     if [_SIZES.get(head, -1) for head in heads] != [len(text) for text in texts]:
         return None
     out = BytesWriter()
-    _begin_array(len(texts), out)
+    begin_array(len(texts), out)
     parts = [b""] * (2 * len(texts))
     parts[::2] = [_TEXT_HEADERS[head] for head in heads]
     parts[1::2] = texts
@@ -156,19 +157,19 @@ def _pack(data: bytes, at: i64, out: BytesWriter) -> i64:
     if kind == _DOLLAR:
         size: i64 = _number(data, at + 1)
         if size < 0:
-            out.write(_FALSE)
+            out.write(FALSE)
             return after
-        _pack_text(data[after : after + size], out)
+        pack_text(data[after : after + size], out)
         return after + size + 2
     if kind in (_STAR, _GREATER):
         count: i64 = _number(data, at + 1)
         if count < 0:
-            out.write(_FALSE)
+            out.write(FALSE)
             return after
-        _begin_array(count, out)
+        begin_array(count, out)
         return _pack_several(data, after, count, out)
     if kind == _COLON:
-        _pack_number(data[at + 1 : after - 2], out)
+        pack_integer(int(data[at + 1 : after - 2]), out)
         return after
     return _pack_rare(data, at, after, kind, out)
 
@@ -187,15 +188,8 @@ def _pack_several(data: bytes, at: i64, count: i64, out: BytesWriter) -> i64:
 
 def _pack_short(data: bytes, at: i64, size: i64, out: BytesWriter) -> i64:
     """Pack a bulk string of less than a hundred bytes; where it ends. at: four bytes before its text."""
-    out.write(_LENGTHS[_TEXT + size])
-    at += 4
-    end: i64 = at + size
-    if size > _MOST_COPIED:
-        out.write(data[at:end])
-    else:
-        while at < end:
-            out.append(data[at])
-            at += 1
+    end: i64 = at + 4 + size
+    pack_part(data, at + 4, end, out)
     return end + 2
 
 
@@ -205,46 +199,45 @@ def _pack_rare(data: bytes, at: i64, after: i64, kind: i64, out: BytesWriter) ->
     if kind == _PLUS:
         _pack_field(b"ok", head, out)
     elif kind == _MINUS:
-        _begin_map(2, out)
-        _pack_text(b"err", out)
-        _pack_text(head, out)
-        _pack_text(b"ignore_error_stats_update", out)
-        out.write(_TRUE)
+        begin_map(2, out)
+        pack_text(b"err", out)
+        pack_text(head, out)
+        pack_text(b"ignore_error_stats_update", out)
+        out.write(TRUE)
     elif kind == _UNDERSCORE:
-        out.write(_NIL)
+        out.write(NIL)
     elif kind == _HASH:
-        out.write(_TRUE if head == b"t" else _FALSE)
+        out.write(TRUE if head == b"t" else FALSE)
     elif kind == _BRACKET:
         _pack_field(b"big_number", head, out)
     elif kind == _COMMA:
-        _begin_map(1, out)
-        _pack_text(b"double", out)
-        out.write(_NUMBER)
-        write_f64_le(out, float(head))
+        begin_map(1, out)
+        pack_text(b"double", out)
+        pack_double(float(head), out)
     elif kind == _PERCENT:
-        _begin_map(1, out)
-        _pack_text(b"map", out)
+        begin_map(1, out)
+        pack_text(b"map", out)
         count: i64 = _number(data, at + 1)
-        _begin_map(count, out)
+        begin_map(count, out)
         return _pack_several(data, after, 2 * count, out)
     elif kind == _TILDE:
-        _begin_map(1, out)
-        _pack_text(b"set", out)
+        begin_map(1, out)
+        pack_text(b"set", out)
         members: i64 = _number(data, at + 1)
-        _begin_map(members, out)
+        begin_map(members, out)
         while members > 0:
             after = _pack(data, after, out)
-            out.write(_TRUE)
+            out.write(TRUE)
             members -= 1
     elif kind == _EQUALS:
         size: i64 = _number(data, at + 1)
-        _begin_map(1, out)
-        _pack_text(b"verbatim_string", out)
-        _begin_map(2, out)
-        _pack_text(b"format", out)
-        _pack_text(data[after : after + 3], out)
-        _pack_text(b"string", out)
-        _pack_text(data[after + 4 : after + size], out)
+        begin_map(1, out)
+        pack_text(b"verbatim_string", out)
+        begin_map(2, out)
+        pack_text(b"format", out)
+        pack_text(data[after : after + 3], out)
+        pack_text(b"string", out)
+        pack_text(data[after + 4 : after + size], out)
         return after + size + 2
     else:
         raise ValueError(f"a reply that begins with {data[at : at + 1]!r}")
@@ -253,27 +246,41 @@ def _pack_rare(data: bytes, at: i64, after: i64, kind: i64, out: BytesWriter) ->
 
 def _pack_field(name: bytes, text: bytes, out: BytesWriter) -> None:
     """A table of one field."""
-    _begin_map(1, out)
-    _pack_text(name, out)
-    _pack_text(text, out)
+    begin_map(1, out)
+    pack_text(name, out)
+    pack_text(text, out)
 
 
-def _pack_text(text: bytes, out: BytesWriter) -> None:
+def pack_text(text: bytes, out: BytesWriter) -> None:
     _pack_length(_TEXT + len(text), out)
     out.write(text)
 
 
-def _pack_number(text: bytes, out: BytesWriter) -> None:
-    number = int(text)
+def pack_part(text: bytes, begin: i64, end: i64, out: BytesWriter) -> None:
+    """Pack a part of a text, as a text."""
+    _pack_length(_TEXT + end - begin, out)
+    if end - begin > _MOST_COPIED:
+        out.write(text[begin:end])
+        return
+    while begin < end:
+        out.append(text[begin])
+        begin += 1
+
+
+def pack_integer(number: int, out: BytesWriter) -> None:
     if -_LARGEST_INTEGER <= number < _LARGEST_INTEGER:
         out.write(_INTEGER)
         write_i32_le(out, number)
     else:
-        out.write(_NUMBER)
-        write_f64_le(out, float(number))
+        pack_double(float(number), out)
 
 
-def _begin_array(count: i64, out: BytesWriter) -> None:
+def pack_double(number: float, out: BytesWriter) -> None:
+    out.write(_NUMBER)
+    write_f64_le(out, number)
+
+
+def begin_array(count: i64, out: BytesWriter) -> None:
     if count:
         out.write(_ARRAY)
         _pack_length(count + 1, out)
@@ -281,9 +288,22 @@ def _begin_array(count: i64, out: BytesWriter) -> None:
         out.write(_EMPTY)
 
 
-def _begin_map(count: i64, out: BytesWriter) -> None:
+def begin_map(count: i64, out: BytesWriter) -> None:
     out.write(_MAP)
     _pack_length(count, out)
+
+
+def begin_table(is_map: bool, out: BytesWriter) -> int:
+    """Begin a map or an array whose length is not known yet: the place that `end_table` fills in."""
+    out.write(_MAP if is_map else _ARRAY)
+    out.write(_LONG_LENGTH)
+    return len(out) - 4
+
+
+def end_table(place: i64, count: i64, out: BytesWriter) -> None:
+    """Say how many pairs a map has; of an array one more than it has values."""
+    for part in range(4):
+        out[place + part] = int(count >> 8 * part & 0xFF)
 
 
 def _pack_length(size: i64, out: BytesWriter) -> None:

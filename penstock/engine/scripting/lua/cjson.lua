@@ -9,6 +9,8 @@ return function(host, shared, guard)
     local null, revealed, as_int = host.null, shared.revealed, shared.as_int
     local BEYOND_INT = 2 ^ 31
     local NAN = -host.unpack_double("\127\248\0\0\0\0\0\0") -- no sign: LuaJIT sets it for what comes from outside
+    local LEAST, MOST = 24, host.most_converted -- bytes of a text that the host converts
+    local LEAST_DEPTH = 30 -- as many tables in tables as the host knows
     local PIECE = 65536 -- bytes that are escaped at a time
     local MOST_KNOWN, LONGEST_KNOWN = 500, 40 -- names of fields that are remembered; their bytes
     local ESCAPES = {['"'] = '\\"', ["\\"] = "\\\\", ["/"] = "\\/", ["\b"] = "\\b", ["\f"] = "\\f", ["\n"] = "\\n",
@@ -464,6 +466,16 @@ return function(host, shared, guard)
                 text = tostring(text)
             end
             spend(#text)
+            if #text >= LEAST and #text <= MOST and decode_depth >= LEAST_DEPTH and not array_meta
+                and find(text, "^[ \t\r\n]*[{%[]") then
+                local packed = guard.converted("\0j", text)
+                if packed then
+                    local done, found = pcall(host.decode, packed)
+                    if done then
+                        return found
+                    end
+                end
+            end
             local done, found = pcall(decode_all, text)
             if not done then
                 error(found, 2)

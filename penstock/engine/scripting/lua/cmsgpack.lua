@@ -5,7 +5,7 @@ return function(host, shared, guard)
     local byte, char, sub, concat, floor = string.byte, string.char, string.sub, table.concat, math.floor
     local DEEPEST, revealed, as_int = 16, shared.revealed, shared.as_int
     local pack_number, unpack_double, unpack_integer = host.pack_double, host.unpack_double, host.unpack_integer
-    local decode, reverse = host.decode, string.reverse
+    local decode, reverse, maxn = host.decode, string.reverse, table.maxn
     local EXACT, FOUR_BYTES = 2 ^ 53, 2 ^ 32 -- below the first, whole numbers are exact
 
     local function sized(small, most_small, codes, count)
@@ -245,6 +245,28 @@ return function(host, shared, guard)
         return number < 0 and -floor(-number) or floor(number)
     end
 
+    -- The table that a text is, made by C of what the host converts; nil where unpack_some has to read it.
+    local LEAST, MOST = 16, host.most_converted -- bytes
+    local function converted(text)
+        spend(#text)
+        local packed = guard.converted("\0m", text)
+        if not packed then
+            return nil
+        end
+        local has_nil = byte(packed, 1) == 0
+        local done, values = pcall(decode, has_nil and sub(packed, 2) or packed)
+        if not done then
+            return nil -- a name that is there twice
+        elseif not has_nil then
+            return values
+        end
+        local made = {}
+        for place = 1, maxn(values) do
+            made[place] = values[place]
+        end
+        return made
+    end
+
     local unpack = unpack
     return {
         _NAME = "cmsgpack",
@@ -263,6 +285,16 @@ return function(host, shared, guard)
             return concat(out)
         end,
         unpack = function(...)
+            local text = ...
+            if type(text) == "string" and #text >= LEAST and #text <= MOST then
+                local code = byte(text, 1)
+                if code >= 0x80 and code < 0xa0 or code >= 0xdc and code < 0xe0 then
+                    local made = converted(text)
+                    if made then
+                        return made
+                    end
+                end
+            end
             local values, count = unpack_some(select("#", ...), (...), 0, 0, true)
             return unpack(values, 1, count)
         end,

@@ -10,6 +10,7 @@ local create, raw_resume, raw_yield, status, running = coroutine.create, corouti
 local sethook, getinfo, gsub, floor, unpack = debug.sethook, debug.getinfo, string.gsub, math.floor, unpack
 local call, killed, widen, narrow = host.call, host.killed, host.widen, host.narrow
 local decode, null, soft_limit = host.decode, host.null, host.soft_limit / 1024
+local convert = host.converted
 
 local OUT_OF_MEMORY = "not enough memory"
 local NOT_SAID = "error in error handling" -- LuaJIT's, where what should say where an error was raised fails itself
@@ -100,7 +101,7 @@ end
 -- Where that is too much the coroutine yields, and goes on in a thread, under the watch.
 --
 -- The host resumes the coroutine with what to run, and with replies; the coroutine yields two words or more for a
--- request, one for the script's own reply, and nil where the script goes on elsewhere.
+-- request, one for the script's own reply or, behind a NUL, for a text to be converted, and nil where the script goes on elsewhere.
 
 local in_place, steps_left = false, 0
 local STEPS_OF_REQUEST = 40
@@ -250,6 +251,14 @@ end
 
 function guard.redis_pcall(...)
     return (taken(answered(...)))
+end
+
+-- What the host makes of a text, to be decoded; nil where it makes nothing of it. sign: what the text is, behind a NUL.
+function guard.converted(sign, text)
+    if in_place then
+        return raw_yield(sign .. text)
+    end
+    return convert(sign .. text)
 end
 
 -- calling --------------------------------------------------------------------------------------------------------------
