@@ -35,8 +35,8 @@ IN_PLACE = (
     "local n = 0 for i = 1, 900 do n = n + i % 7 end return n",
 )  # fmt: skip
 WATCHED = (
-    "local __joined = 1 return __joined", "local __left = 9", "__turn_of_a_loop(1)", "_G.load()()", "local x = 1 " * 9000,
-    "local s = 1 " + "s = s + s " * 5000,
+    "local __joined = 1 return __joined", "local __left = 9", "__turn_of_a_loop(1)", "_G.load()()",
+    "local x = 1 " * 9000, "local s = 1 " + "s = s + s " * 5000,
 )  # fmt: skip
 LEAVING = (
     "return loadstring('return 7')()", "setmetatable({}, {})", "for x in ('a'):rep(300):gmatch('a-a-b') do end",
