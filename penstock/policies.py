@@ -97,12 +97,20 @@ class PeekOptions(TypedDict, total=False):
     count: int
 
 
+class RangeOptions(TypedDict, total=False):
+    """Of PENSTOCK.XCOUNT: how many entries are counted at most, and after each how many an id is returned."""
+
+    count: int
+    every: int
+
+
 OPTIONS: Final[Mapping[str, frozenset[str]]] = {  # the keywords of each function
     "set_stream": StreamOptions.__optional_keys__,
     "set_group": GroupOptions.__optional_keys__,
     "nack": NackOptions.__optional_keys__,
     "redrive": RedriveOptions.__optional_keys__,
     "peek": PeekOptions.__optional_keys__,
+    "count_range": RangeOptions.__optional_keys__,
 }
 
 
@@ -211,6 +219,12 @@ def redrive(dead_letters: Name, target: Name, /, **options: Unpack[RedriveOption
 def peek(key: Name, group: Name, /, **options: Unpack[PeekOptions]) -> Words[list[list[Any]]]:
     """What the group's next read would deliver: pairs of an id and a list of fields and values in turn."""
     return Words([b"PENSTOCK.PEEK", _word(key), _word(group), *_written("peek", options)])
+
+
+@Request
+def count_range(key: Name, start: Name, end: Name, /, **options: Unpack[RangeOptions]) -> Words[list[Any]]:
+    """Count the entries of a range of ids: the reply is their number, and a list of ids."""
+    return Words([b"PENSTOCK.XCOUNT", *map(_word, (key, start, end)), *_written("count_range", options)])
 
 
 @Request

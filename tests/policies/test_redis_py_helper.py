@@ -22,6 +22,7 @@ FUNCTIONS = {
     "PENSTOCK.DELCONSUMER": ("delete_consumer",),
     "PENSTOCK.REDRIVE": ("redrive",),
     "PENSTOCK.PEEK": ("peek",),
+    "PENSTOCK.XCOUNT": ("count_range",),
     "PENSTOCK.CLOCK": ("move_clock",),
 }
 OTHERWISE = {"PENSTOCK.POLICY": {"GROUP", "RESET"}}  # a name that comes first, and a function
@@ -104,6 +105,7 @@ CASES: list[tuple[Any, tuple[Any, ...], dict[str, Any], str]] = [
     (policies.redrive, ("d", "s"), {"new": True}, "REDRIVE d s NEW"),
     (policies.peek, ("s", "g"), {"count": 2}, "PEEK s g COUNT 2"),
     (policies.peek, ("s", "g"), {}, "PEEK s g"),
+    (policies.count_range, ("s", "-", "+"), {"count": 9, "every": 2}, "XCOUNT s - + COUNT 9 EVERY 2"),
     (policies.move_clock, ("ADVANCE", SECOND), {}, "CLOCK ADVANCE 1000"),
     (policies.move_clock, ("RUN",), {}, "CLOCK RUN"),
 ]
