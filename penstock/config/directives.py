@@ -213,7 +213,7 @@ USED: Final = (
     Directive("stream-node-max-entries", "100", Number(0, LONG), "Maximum entries of such a node; 0 for no limit."),
     Directive(
         "stream-compress-after",
-        "1024",
+        "16384",
         Number(0, LONG),
         "Newest entries of a growing stream that are kept as they are sent; others are compressed. 0: none is.",
     ),
