@@ -191,6 +191,8 @@ class Database:
         self.expires = self.expiries.times
         self.parts_due = Deadlines()
         self.policies_due = Deadlines()
+        if self.streams:  # all databases have one Packing: their streams are noted again as they grow
+            next(iter(self.streams.values())).limits.packing.forget_all()
         self.streams = {}
         self.order = None
 

@@ -24,7 +24,9 @@ ENTRIES = SEGMENTS * MOST_SLOTS + 5
 
 
 def client_of(after: str, most_ready: int = 1) -> Dialogue:
-    engine = make_engine(ManualClock(NOW_MS), UnitLog(), settings_with(stream_compress_after=after))
+    engine = make_engine(
+        ManualClock(NOW_MS), UnitLog(), settings_with(stream_compress_after=after, enable_debug_command="yes")
+    )
     engine.server.form_limits.streams.compressor = Compressor(most_ready)
     engine.server.form_limits.streams.packing = Packing(least=1)
     return Dialogue(engine)
@@ -198,7 +200,16 @@ def test_nothing_is_compressed_while_a_child_saves() -> None:
 
 @pytest.mark.parametrize(
     "line",
-    ["DEL s", "SET s text", "COPY other s REPLACE", "FLUSHALL", "FLUSHDB ASYNC", "EXPIRE s -1", "XTRIM s MAXLEN 0"],
+    [
+        "DEL s",
+        "SET s text",
+        "COPY other s REPLACE",
+        "FLUSHALL",
+        "FLUSHDB ASYNC",
+        "EXPIRE s -1",
+        "XTRIM s MAXLEN 0",
+        "DEBUG RELOAD",
+    ],
 )
 def test_a_stream_that_waits_to_be_compressed_is_freed_when_it_is_deleted(line: str) -> None:
     client = client_of("1000000")

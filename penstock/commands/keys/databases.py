@@ -80,7 +80,6 @@ def _flush(ctx: Context, db_index: int) -> None:
     ctx.dirty += len(db)
     values = db.values
     db.clear()
-    ctx.form_limits.streams.packing.forget_all()  # of other databases, too: they are noted again as they grow
     ctx.count_lazily_freed(values)
     ctx.free_lazily(values)
     _signal_all(ctx, db_index)
