@@ -1,7 +1,6 @@
 """A network: bytes arrive late and in pieces, a connection breaks at any moment, and a peer may read nothing."""
 
 import asyncio
-import errno
 import hashlib
 import random
 import socket
@@ -295,7 +294,7 @@ class Network:
             await asyncio.sleep(CUT_S)
             process = find()
         if process is None or not process.is_listening:
-            raise ConnectionRefusedError(errno.ECONNREFUSED, "Connection refused")
+            raise ConnectionRefusedError
         self._ports += 1
         connected = Connected(self, process, client, self._ports)
         connected.open()
