@@ -212,35 +212,6 @@ def test_a_slow_client_that_sends_no_more_gets_everything_in_the_end(fake_server
     assert (client.received().count(b"$700000\r\n"), client.transport.closed) == (6, True)
 
 
-ENDS = {  # the last request, and whether the client ends its side behind it
-    "a half-closed client": (b"GET k\r\n", True),
-    "QUIT": (b"GET k\r\nQUIT\r\n", False),
-    "bytes that are no request": (b"GET k\r\n*x\r\n", False),
-    "a blocked client that is half-closed": (b"GET k\r\nBLPOP list 0\r\n", True),
-}
-
-
-@pytest.mark.parametrize("end", ENDS)
-def test_a_client_that_ends_and_does_not_read_is_a_client_until_it_has_everything(end: str) -> None:
-    fake_server = FakeServer(client_output_buffer_limit="normal 2000000 0 0")
-    requests, is_half_closed = ENDS[end]
-    client, other = fake_server.connect(slow=True), fake_server.connect()
-    client.sends(BIG + requests)
-    fake_server.loop.turn()
-    if is_half_closed:
-        client.connection.eof_received()
-    fake_server.loop.turn()
-
-    assert fake_server.turn.connections.get(client.connection.session.id) is client.connection
-    assert not client.transport.closed
-    assert other.says(b"RPUSH list a\r\nLLEN list\r\n") == b":1\r\n:1\r\n"
-    assert other.says(b"CLIENT LIST\r\n").count(b"id=") == 2
-    client.transport.take()
-    fake_server.loop.turn()
-    assert client.transport.closed
-    assert not client.transport.aborted
-
-
 def test_half_a_request_and_then_the_end_closes(fake_server: FakeServer) -> None:
     client = fake_server.connect()
     client.says(b"*2\r\n$4\r\nECHO\r\n")

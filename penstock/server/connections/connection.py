@@ -398,8 +398,8 @@ class Connection(Link):
         if sent:
             self._send(sent)
         self._turn.server_log.verbose(f"Closing client {self.session.address}: a change of it may not be logged")
-        self.session.closing = True
-        self.close_if_done()
+        self._leave()
+        self._transport.close()
 
     def _send(self, sent: bytes) -> None:
         size = len(sent)
@@ -468,17 +468,13 @@ class Connection(Link):
     # -- the end ----------------------------------------------------------------------------------------------------
 
     def close_if_done(self) -> None:
-        """Close, once the peer has taken every reply: until then it counts as a client, and its limits hold."""
-        turn, session = self._turn, self.session
-        if self.closed or self._replies or turn.shutting_down:
+        """Close, once every reply has been written."""
+        if self.closed or self._replies or self._turn.shutting_down:
             return  # the end of the server closes every connection
-        if self._input_ended and not session.closing and self in turn.unfinished:
+        if self._input_ended and not self.session.closing and self in self._turn.unfinished:
             return
-        if self._output_blocked and not turn.engine.conditions.busy:
-            if session.blocked is not None:
-                turn.engine.server.forget_blocked(session)
-                session.closing = True
-            return  # to be called again when the peer has taken them; its requests may wait for that, too
+        if self._input_ended and self._output_blocked and self.session.blocked is None and self._reader.is_amid:
+            return  # its requests wait until it has taken the replies before
         self._leave()
         self._transport.close()
 
