@@ -103,7 +103,7 @@ def test_a_replica_that_was_a_master_meanwhile_has_no_copy_yet(replica: Replica)
 
 
 class Handshaken(MasterLink):
-    """A link whose master offers a copy."""
+    """A link to a master that offers a copy."""
 
     async def _shake_hands(self, link: Wire) -> bytes:
         return b"+FULLRESYNC %b 100" % ID.encode()

@@ -26,7 +26,7 @@ HISTORIES = ("XREADGROUP GROUP g {name} COUNT 3 STREAMS s 0",) * 2
 
 
 class SetBack:
-    """A group whose position is set back now and then. moved: its dead letters since each id was new."""
+    """A group with a position that is set back now and then. moved: its dead letters since each id was new."""
 
     def __init__(self, seed: int) -> None:
         self.chance = Random(seed)

@@ -294,7 +294,7 @@ def begin_map(count: i64, out: BytesWriter) -> None:
 
 
 def begin_table(is_map: bool, out: BytesWriter) -> int:
-    """Begin a map or an array whose length is not known yet: the place that `end_table` fills in."""
+    """Begin a map or an array before its length is known: the place that `end_table` fills in."""
     out.write(_MAP if is_map else _ARRAY)
     out.write(_LONG_LENGTH)
     return len(out) - 4

@@ -100,7 +100,7 @@ class _Reader:
         return False
 
     def _read_number(self) -> bool:
-        """A number without an exponent, whose digits a double holds."""
+        """A number without an exponent, of digits that a double holds."""
         text = self.text
         begin: i64 = self.at
         at: i64 = begin

@@ -40,17 +40,8 @@ class LogDirectory:
     """
 
     __slots__ = (
-        "_base_seq",
-        "_increment_seq",
-        "_lock",
-        "disk",
-        "manifest",
-        "name",
-        "path",
-        "root",
-        "snapshot",
-        "unsure",
-    )
+        "_base_seq", "_increment_seq", "_lock", "disk", "manifest", "name", "path", "root", "snapshot", "unsure",
+    )  # fmt: skip
 
     def __init__(self, disk: Disk, root: str, directory_name: str, file_name: str, snapshot: str = "") -> None:
         """snapshot: the name of an RDB file in `root` that a log may begin with."""
