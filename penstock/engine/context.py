@@ -287,17 +287,14 @@ class Context:
         """The request as typed is the effect."""
         effects = self.effects
         if effects.log is not None:
-            effects.add_packed(self.db_index, self.text_of(args) or reply.bulks(args))
+            text = self.text if args is self.args else b""
+            effects.add_packed(self.db_index, text or reply.bulks(args))
 
     def log_newer(self, words: list[bytes]) -> None:
         """A line in words of Redis 8.12; a private one where an older Redis must be able to load the log."""
         effects = self.effects
         if effects.log is not None:
             effects.add_packed(self.db_index, newer(words, effects.compat.has_8_12))
-
-    def text_of(self, args: list[bytes]) -> bytes:
-        """The bytes of the request in hand, if these are its words and its bytes were kept; else empty. O(1)."""
-        return self.text if args is self.args else b""
 
     def touch(self, key: bytes) -> None:
         """A key's value changed: WATCH makes transactions fail, clients that track it are notified (Redis 8.6.3)."""

@@ -36,11 +36,6 @@ def encode_columns(entry_ids: list[bytes], fields: list[bytes], columns: list[li
     return [shape % row for row in zip(*words, strict=True)]
 
 
-def of_words(id_reply: bytes, count: int, words: bytes) -> bytes:
-    """As `encode`, of an id and so many fields and values that are encoded already."""
-    return b"*2\r\n%b*%d\r\n%b" % (id_reply, count, words)
-
-
 def with_delivery(entry: bytes, idle_ms: int, count: int) -> bytes:
     """The four-element form of XREADGROUP CLAIM: [id, [field, value, ...], idle-ms, deliveries before]."""
     return b"*4%b%b%b" % (entry[2:], reply.integer(idle_ms), reply.integer(count))

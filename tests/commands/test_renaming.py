@@ -8,6 +8,9 @@ from penstock.engine.aof.replay import Replay
 from penstock.engine.engine import Engine
 from penstock.engine.table.renaming import ABSENT
 from penstock.errors import UsageError
+from penstock.protocol.limits import Limits
+from penstock.protocol.reply import bulks
+from penstock.protocol.request_reader import RequestReader
 from tests.support.dialogue import Dialogue
 from tests.support.engines import make_engine
 from tests.support.reference_server import NoReference, reference_server
@@ -58,6 +61,18 @@ def test_the_log_has_commands_by_their_own_names() -> None:
 
     assert (written.count(b"XADD"), written.count(b"XGROUP"), written.count(b"MULTI")) == (3, 1, 1)
     assert b"xput" not in written
+
+
+@pytest.mark.parametrize("line", ["xput s 5-0 f v", "xput s * f v", "xput s MAXLEN ~ 1 * f v"])
+def test_the_log_has_the_own_name_of_a_command_that_is_logged_from_its_bytes(line: str) -> None:
+    log = EveryUnit()
+    engine = engine_with([("XADD", "xput")], log)
+    reader = RequestReader(Limits(), engine.batch_shapes)
+    reader.feed(bulks(line.encode().split()))
+    engine.handle_batches(Dialogue(engine).session, reader.take(1), 1 << 30, [], [])
+
+    assert b"XADD" in log[-1]
+    assert b"xput" not in log[-1]
 
 
 @pytest.mark.parametrize("lines", [LINES, [("XADD", ""), ("XGROUP", "")], [("GET", ""), ("XADD", "get")], []])

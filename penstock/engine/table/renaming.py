@@ -50,6 +50,7 @@ def _renamed(row: Command, name: bytes) -> Command:
 
 def _named(handler: Handler, name: bytes) -> Handler:
     def handle(ctx: Context, args: list[bytes]) -> bytes:
+        ctx.text = b""  # it has the new name
         return handler(ctx, [name, *args[1:]])
 
     return handle

@@ -17,7 +17,7 @@ from penstock.engine.session import Kept
 from penstock.engine.table.command_table import command
 from penstock.errors import ReplyError
 from penstock.native.resp_sizes import words_bytes
-from penstock.protocol import entries, reply
+from penstock.protocol import reply
 from penstock.storage.streams import ids
 from penstock.storage.streams.ids import IdHalves, StreamId
 from penstock.storage.streams.stream import NO_ID_LEFT, Stream
@@ -237,10 +237,10 @@ def xadd(ctx: Context, args: list[bytes]) -> bytes:
     if ms < 0:
         raise _exhausted()
     id_reply = ctx.id_reply(ms, seq)
-    text = ctx.text_of(args)
+    text = ctx.text
     words_at = len(text) - words_bytes(fields) if text else 0
     words = text[words_at:] if text else reply.words(fields)
-    entry = entries.of_words(id_reply, len(fields), words)
+    entry = b"*2\r\n%b*%d\r\n%b" % (id_reply, len(fields), words)  # as entries.encode makes it
     if len(entry) > LARGEST_ENTRY and sum([len(word) for word in fields]) > LARGEST_ENTRY:
         if is_new:  # it stays, as in Redis, which does not log it
             _create(ctx, key, stream)
