@@ -208,7 +208,8 @@ class AofWriter:
 
     def _set_aside(self, log: AppendLog) -> None:
         """Have the units that wait for a base out of memory; without them, that base is of no use."""
-        self._annotate(log)
+        if self._annotates:
+            self._annotate(log)
         try:
             log.set_aside()
         except OSError as failure:
@@ -237,7 +238,7 @@ class AofWriter:
 
     def write(self, log: AppendLog) -> bool:
         """Write, and sync if the policy is `always`; whether that worked. Then see to the room for what comes next."""
-        if not log.writes_held:
+        if self._annotates and not log.writes_held:
             self._annotate(log)
         before = log.size
         try:
@@ -254,8 +255,8 @@ class AofWriter:
         return True
 
     def _annotate(self, log: AppendLog) -> None:
-        """Begin what is to be written with the time, where that is wanted and the second is a new one."""
-        if self._annotates and log.buffered:
+        """Begin what is to be written with the time, if the second is a new one."""
+        if log.buffered:
             now_s = self.now_ms() // 1000
             if now_s != self._annotated_s:
                 self._annotated_s = now_s

@@ -311,7 +311,9 @@ class Turn:
             self.client_eviction.evict()
         if self.hand_out():  # WAITAOF may have been waiting for the sync
             self.end_soon()
-        self.set_timer()
+        due_ms = self.engine.next_wakeup_ms()
+        if due_ms and not 0 < self._armed_ms <= due_ms:
+            self.set_timer(due_ms)
 
     def release(self, is_kept: bool) -> None:
         """Send what the log held back. Connections with replies of the turn that has not ended yet get all at its end.
@@ -337,15 +339,12 @@ class Turn:
 
     # -- time -------------------------------------------------------------------------------------------------------
 
-    def set_timer(self) -> None:
+    def set_timer(self, due_ms: int) -> None:
         """Have `tick` called at the engine's next deadline.
 
         A timer for an earlier time is kept: it finds nothing to do, and is set again then. So a deadline that moves
         with every request costs nothing.
         """
-        due_ms = self.engine.next_wakeup_ms()
-        if not due_ms or (self._armed_ms and self._armed_ms <= due_ms):
-            return
         if self._timer is not None:
             self._timer.cancel()
         wait_ms = max(due_ms - self.engine.clock.now_us() // 1000, 1)
