@@ -38,7 +38,7 @@ READING: Final = (  # the rest of the command's name, its tips, and what its sum
 )
 
 
-def declare_setting(words: PartWords, group: str, since: str, handler_of: Callable[[bytes], Handler]) -> None:
+def declare_setting(words: PartWords, since: str, handler_of: Callable[[bytes], Handler]) -> None:
     """Declare HEXPIRE, HPEXPIRE, HEXPIREAT and HPEXPIREAT, for members SEXPIRE and so on.
 
     handler_of: makes the handler of a command, by the rest of its name.
@@ -47,7 +47,6 @@ def declare_setting(words: PartWords, group: str, since: str, handler_of: Callab
         command(
             words.name(rest).decode(),
             f"key {time} condition:[NX|XX|GT|LT] {words.syntax()}",
-            group=group,
             since=since,
             flags="write fast",
             keys="1 RW update",
@@ -56,14 +55,13 @@ def declare_setting(words: PartWords, group: str, since: str, handler_of: Callab
         )(handler_of(rest))
 
 
-def declare_reading(words: PartWords, group: str, since: str, handler_of: Callable[[bytes], Handler]) -> None:
+def declare_reading(words: PartWords, since: str, handler_of: Callable[[bytes], Handler]) -> None:
     """Declare HTTL, HPTTL, HEXPIRETIME and HPEXPIRETIME, for members STTL and so on. handler_of: as above."""
     parts = words.lower.decode()
     for rest, tips, when in READING:
         command(
             words.name(rest).decode(),
             f"key {words.syntax()}",
-            group=group,
             since=since,
             flags="readonly fast",
             keys="1 RO access",

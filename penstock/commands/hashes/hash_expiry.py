@@ -36,7 +36,7 @@ def _expire(ctx: Context, args: list[bytes], rest: bytes, base_ms: int) -> bytes
     return answer
 
 
-part_expiry.declare_setting(FIELDS, "hash", "7.4.0", _setting)
+part_expiry.declare_setting(FIELDS, "7.4.0", _setting)
 
 # -- reading ---------------------------------------------------------------------------------------------------------
 
@@ -49,7 +49,7 @@ def _reading(rest: bytes) -> Handler:
     return handler
 
 
-part_expiry.declare_reading(FIELDS, "hash", "7.4.0", _reading)
+part_expiry.declare_reading(FIELDS, "7.4.0", _reading)
 
 # -- removing --------------------------------------------------------------------------------------------------------
 

@@ -130,7 +130,6 @@ def _declare(
     command(
         name,
         "key [key ...]",
-        group="set",
         since="1.0.0",
         flags="readonly",
         keys="1..-1 RO access",
@@ -141,7 +140,6 @@ def _declare(
     command(
         f"{name}STORE",
         "destination:key key [key ...]",
-        group="set",
         since="1.0.0",
         flags="write denyoom",
         keys="1 OW update; 2..-1 RO access",
@@ -151,7 +149,6 @@ def _declare(
     command(
         f"{name}CARD",
         f"numkeys key [key ...] {f'[{flag.decode()}] ' if flag else ''}[LIMIT limit]",
-        group="set",
         since=counted_since,
         flags="readonly movablekeys",
         keys="numkeys@1 RO access",

@@ -35,7 +35,7 @@ def _leave_integers(ctx: Context, found: Set) -> None:
         found.expect(len(found), limit)
 
 
-part_expiry.declare_setting(MEMBERS, "set", "8.12.0", _setting)
+part_expiry.declare_setting(MEMBERS, "8.12.0", _setting)
 
 
 @command(
@@ -106,7 +106,7 @@ def _reading(rest: bytes) -> Handler:
     return handler
 
 
-part_expiry.declare_reading(MEMBERS, "set", "8.12.0", _reading)
+part_expiry.declare_reading(MEMBERS, "8.12.0", _reading)
 
 # -- removing --------------------------------------------------------------------------------------------------------
 

@@ -215,7 +215,6 @@ for name, kind, complexity, what in COMMANDS:
     command(
         name,
         f"numkeys key [key ...]{'' if kind == DIFFERENCE else OPTIONS} [WITHSCORES]",
-        group="sorted-set",
         since="6.2.0",
         flags="readonly movablekeys",
         keys="numkeys@1 RO access",
@@ -268,7 +267,6 @@ for name, kind, complexity, what in COMMANDS:
     command(
         f"{name}STORE",
         f"destination:key numkeys key [key ...]{'' if kind == DIFFERENCE else OPTIONS}",
-        group="sorted-set",
         since="6.2.0" if kind == DIFFERENCE else "2.0.0",
         flags="write denyoom movablekeys",
         keys="1 OW update; numkeys@2 RO access",
