@@ -66,7 +66,7 @@ def redis_server_main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _serve_help(program: str, directive: str) -> str:
-    """What there is to say of all directives, or of one."""
+    """The help of all directives, or of one."""
     from penstock.config import directive_help  # imported late: a server starts without it
 
     if directive:

@@ -217,7 +217,7 @@ def redrive(dead_letters: Name, target: Name, /, **options: Unpack[RedriveOption
 
 @Request
 def peek(key: Name, group: Name, /, **options: Unpack[PeekOptions]) -> Words[list[list[Any]]]:
-    """What the group's next read would deliver: pairs of an id and a list of fields and values in turn."""
+    """The entries that the group's next read would deliver: pairs of an id and a list of fields and values in turn."""
     return Words([b"PENSTOCK.PEEK", _word(key), _word(group), *_written("peek", options)])
 
 

@@ -138,7 +138,7 @@ class WireClient:
             raise UsageError(f"the connection to {self._shown} is lost: {problem.strerror or problem}") from None
 
     def receive(self) -> bytes:
-        """What has come, at most 256 KiB; it waits for something."""
+        """Wait for bytes, and return at most 256 KiB of them."""
         try:
             piece = self._socket.recv(PIECE_BYTES)
         except OSError as problem:

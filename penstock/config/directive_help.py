@@ -1,4 +1,4 @@
-"""What `penstock serve --help` says of the directives: their names by group, and one of them in full."""
+"""The directives in `penstock serve --help`: their names by group, and one of them in full."""
 
 import textwrap
 from collections.abc import Iterator

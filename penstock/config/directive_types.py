@@ -178,7 +178,7 @@ class Choice(Kind):
 
 
 class ShutdownOptions(Choice):
-    """What a signal does: several words that can be combined (shutdown-on-sigterm)."""
+    """The effect of a signal: several words that can be combined (shutdown-on-sigterm)."""
 
     several = True
 

@@ -52,7 +52,7 @@ class Clients:
         self.follows_groups = self._settings.yes("watch-group-changes")
 
     def listed(self) -> list[Session]:
-        """What CLIENT LIST shows and CLIENT KILL closes. O(n)."""
+        """The sessions that CLIENT LIST shows and CLIENT KILL closes. O(n)."""
         master = self.master
         return [*self.sessions.values()] if master is None else [*self.sessions.values(), master]
 

@@ -1,4 +1,4 @@
-"""What a request may do, for the gate: a transaction counts by its requests, a script by its flags (Redis 8.6.3).
+"""The intent of a request, for the gate: a transaction counts by its requests, a script by its flags (Redis 8.6.3).
 
 A script with a shebang, or a function, without the flag `no-writes` counts as writing, whatever it does.
 """

@@ -69,7 +69,7 @@ def _count(word: str) -> int:
 
 
 def settings_of(directives: list[str]) -> Settings:
-    """What the nodes' directives say; UsageError where one is wrong, or not for all nodes."""
+    """The nodes' directives as settings; UsageError if one is wrong, or not for all nodes."""
     if directives and not directives[0].startswith("--"):
         raise UsageError(f"behind -- come directives, such as --appendfsync always, not {directives[0]}")
     settings = config_file.start(directives)

@@ -41,7 +41,7 @@ FAILED: Final = 1
 
 
 class Plan:
-    """What is to be started. ports: of the masters, then of their replicas, in turn. words: directives of each node."""
+    """The nodes to start. ports: of the masters, then of their replicas, in turn. words: each node's directives."""
 
     def __init__(self, masters: int, replicas: int, ports: Sequence[int], folder: Path, words: list[str]) -> None:
         self.masters = masters
@@ -187,7 +187,7 @@ class Launcher:
     # -- messages -----------------------------------------------------------------------------------------------------
 
     def _take(self, node: NodeProcess, words: list[bytes]) -> None:
-        """What a node sends: messages for subscribers go on at once, all else when its turn comes."""
+        """A node's messages: those for subscribers go on at once, all others when their turn comes."""
         kind = words[0]
         if kind == TO_ALL:
             for other in self.nodes:

@@ -1,4 +1,4 @@
-"""What the settings want beside the server in its process."""
+"""The parts that the settings want beside the server in its process."""
 
 from typing import TYPE_CHECKING
 
@@ -28,7 +28,7 @@ def wanted(settings: Settings) -> "list[Companion]":
 
 
 def needs_extra(what: str, extra: str, missing: ModuleNotFoundError) -> UsageError:
-    """What to say where a directive or a command is asked for, and a package of its extra is missing."""
+    """The error for a directive or a command of which a package of its extra is missing."""
     package = (missing.name or extra).partition(".")[0]
     return UsageError(
         f"{what} needs the package {package}: install the extra `{extra}` of penstock-server"

@@ -1,4 +1,4 @@
-"""What `penstock doctor` finds."""
+"""A finding of `penstock doctor`."""
 
 from typing import NamedTuple
 

@@ -79,7 +79,7 @@ class SnapshotReader:
 
 
 class ServerCollector(Collector):
-    """What prometheus_client asks for the metrics of the server as a whole."""
+    """The collector that prometheus_client asks for the metrics of the server as a whole."""
 
     def __init__(self, taken: Snapshot | None) -> None:
         self._taken = taken

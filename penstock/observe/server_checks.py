@@ -35,7 +35,7 @@ Fields = Mapping[str, str]
 
 
 class Asked(NamedTuple):
-    """What a server has answered. `config` lacks what it refuses to say; `old_ms`: pending for longer is a problem."""
+    """The answers of a server. `config` lacks what it refuses to say; `old_ms`: pending for longer is a problem."""
 
     where: Address
     fields: Fields
@@ -88,7 +88,7 @@ def findings(url: str, old_ms: int, between_s: float) -> Iterator[Finding]:
 
 
 def _refused_to_sentinels(client: WireClient) -> list[str]:
-    """What the log of users says that clients named as Sentinels name themselves were not allowed."""
+    """The requests that the log of users says were refused to clients with names as Sentinels have them."""
     found = set()
     for entry in stream_survey.elements(client.ask(b"ACL", b"LOG", REFUSALS_LOOKED)):
         one = stream_survey.fields_of(entry)
@@ -228,7 +228,7 @@ def of_replication(asked: Asked) -> Iterator[Finding]:
 
 
 def of_watched(asked: Asked) -> Iterator[Finding]:
-    """What Sentinels need of a server that they watch (docs/high-availability.md)."""
+    """Check what Sentinels need of a server that they watch (docs/high-availability.md)."""
     if not asked.sentinels:
         return
     few = asked.sentinels < FEW_SENTINELS

@@ -67,7 +67,7 @@ def ranked(groups: Iterable[GroupState]) -> list[GroupState]:
 
 
 class Watch:
-    """What is known of the streams of one server (of its database), look by look.
+    """The streams of one server (of its database), as far as they are known, look by look.
 
     Every look goes on with SCAN, asks for the groups that were the most urgent, and for some other streams in turns.
     """
@@ -183,7 +183,7 @@ def _state(key: bytes, about: dict[bytes, Any], oldest: Any, consumers: Any) -> 
 
 
 def limits_of(policy: dict[bytes, Any]) -> str:
-    """What a group's policy, as XINFO shows it, lets out now.
+    """The limits of a group's policy now, from XINFO.
 
     >>> limits_of({b"pause": -1, b"rate": 9, b"rate-ms": 1000, b"rated": 7, b"inflight": 5, b"owned": 4, b"expired": 0})
     'paused, 7 of 9 in 1000 ms, 4 of 5 in flight'

@@ -102,7 +102,7 @@ class Keyboard:
         self._fd = fd
 
     def read(self, patience_s: float) -> list[str]:
-        """What is pressed within so many seconds, as soon as it is."""
+        """The keys that are pressed within so many seconds, as soon as there are any."""
         if self._fd is None:
             time.sleep(patience_s)
             return []

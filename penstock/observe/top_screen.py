@@ -23,7 +23,7 @@ HELP: Final = "sort: t o l p d n   / filter   a only pending   s streams   arrow
 
 
 class Screen:
-    """What a person has chosen to see. `press` takes a key, `picture` draws a survey."""
+    """The view that a person has chosen. `press` takes a key, `picture` draws a survey."""
 
     def __init__(self, url: str, keys: str = HELP) -> None:
         """keys: the last line."""
@@ -94,7 +94,7 @@ class Screen:
         return not self._filter or any(self._filter in text_of(name) for name in names)
 
     def _summary(self, survey: Survey, count: int) -> str:
-        """What is shown, of how many, and what was not looked at."""
+        """A line: the rows that are shown, of how many, and what was not looked at."""
         end = min(self._start + self._page, count)
         what = "streams" if self._shows_streams else "groups"
         total = survey.keys if self._shows_streams else len(survey.groups)
@@ -108,7 +108,7 @@ class Screen:
 
 
 def summary_of(survey: Survey) -> str:
-    """What needs an operator, and what was not looked at.
+    """A line: the groups that need an operator, and what was not looked at.
 
     >>> summary_of(Survey({}, [], [GroupState(b"s", b"g", 1, 3, 0, 90_000)], 12_000, 10_000, False))
     '1 stuck, 10000 of at least 12000 streams looked at'

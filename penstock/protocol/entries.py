@@ -42,7 +42,7 @@ def with_delivery(entry: bytes, idle_ms: int, count: int) -> bytes:
 
 
 def deleted(entry_id: bytes, resp3: bool) -> bytes:
-    """What a read of the history shows for a deleted entry: [id, null array]."""
+    """A deleted entry in a read of the history: [id, null array]."""
     return b"*2\r\n%b%b" % (reply.bulk(entry_id), reply.null_array(resp3))
 
 

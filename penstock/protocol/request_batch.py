@@ -103,7 +103,7 @@ class RequestBatch:
         return words
 
     def most_bytes(self) -> int:
-        """What the largest of the requests has at most, in bytes of RESP. O(words)."""
+        """An upper bound for the size of each request, in bytes of RESP. O(words)."""
         if self._requests is not None:
             return max(map(request_bytes, self._requests))
         longest = [max(column, key=len) for column in self.own + self.columns]

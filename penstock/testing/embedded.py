@@ -211,7 +211,7 @@ class Server:
             self._loop.run_due()
 
     def fail_over(self, snapshot: Snapshot) -> None:
-        """What a client sees of a failover to a replica that had got no further than a snapshot.
+        """A failover, for clients, to a replica that had got no further than a snapshot.
 
         Connections break, what was written since is lost, and the replica knows no script by its digest. UsageError for
         a server on a directory.
@@ -283,7 +283,7 @@ class Server:
         return self._sockets.url
 
     def openings(self) -> Openings:
-        """What opens links to the server: for connections of other client libraries. UsageError if it does not run."""
+        """Opens links to the server, for connections of other client libraries. UsageError if it does not run."""
         if not self._is_open:
             raise UsageError("the server is not running: use `with penstock.Server() as server`")
         return self._openings

@@ -14,7 +14,7 @@ PERIOD_S: Final = 0.1  # of the machine's time: the server's clock may stand sti
 
 
 class Replication:
-    """What a turn calls for replicas (a StreamSender), passed on to the thread.
+    """A turn's calls for replicas (a StreamSender), passed on to the thread.
 
     The thread is started by the first REPLICAOF, PSYNC or SYNC.
     """

@@ -1,4 +1,4 @@
-"""What the clients in this process asked, and what they were answered."""
+"""The requests of the clients in this process, and the replies."""
 
 from collections import deque
 from contextlib import suppress
@@ -58,7 +58,7 @@ class Trace:
 
     @property
     def exchanges(self) -> list[Exchange]:
-        """What was answered, then what was not."""
+        """The requests with replies, then those without."""
         waiting = [
             Exchange(client.port, asked.at_ms, asked.request, NO_REPLY)
             for client in self._clients.values()

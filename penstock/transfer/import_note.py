@@ -1,4 +1,4 @@
-"""What an import leaves in its directory, so that the same command goes on, or begins anew, instead of being refused.
+"""The note that an import leaves in its directory, so that the same command goes on, or begins anew.
 
 While it runs, the note says that the directory is of no use. Once everything has come, it says how far the source's
 stream was, and how large the log's files were: a server on the directory may change them later.

@@ -80,7 +80,7 @@ def settings_for(address: Address, directory: Path) -> Settings:
 
 
 def tls_directives(tls: Tls) -> dict[str, str]:
-    """What has a replica speak TLS with its master. UsageError where it cannot."""
+    """The directives for a replica that speaks TLS with its master. UsageError if it cannot."""
     if not tls.verifies:
         raise UsageError("an import checks the server's certificate: ssl_cert_reqs=none is for export only")
     usual = ssl.get_default_verify_paths()

@@ -20,7 +20,7 @@ _TIMESTAMP: Final = re.compile(rb"#TS:(\d{1,18})\r?\n")
 
 
 class Findings:
-    """What a file holds.
+    """The contents of a log file.
 
     requests: whole requests, MULTI and EXEC not counted; units: what is replayed as one.
     whole: bytes up to which all is well. problem: what is wrong behind them, in words; it was found at `problem_at`.

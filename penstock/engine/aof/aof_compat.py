@@ -58,7 +58,7 @@ def of(settings: Settings) -> AofCompat:
 
 
 def within_words(settings: Settings, words: AofCompat) -> AofCompat:
-    """What the settings allow and all replicas know."""
+    """The words that the settings allow and all replicas know."""
     return of(settings).within(words)
 
 

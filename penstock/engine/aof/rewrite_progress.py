@@ -29,7 +29,7 @@ class Progress:
         self.copied = 0
 
     def expect(self, keyspace: Keyspace) -> None:
-        """What there is to do."""
+        """Count the keys and the steps of a keyspace."""
         for db in keyspace.databases:
             self.keys_total += len(db.values)
             for value in db.values.values():
@@ -37,7 +37,7 @@ class Progress:
 
     @property
     def share(self) -> float:
-        """What is done, from 0 to 1."""
+        """The part that is done, from 0 to 1."""
         return min(1.0, self.steps / self.steps_total) if self.steps_total else 0.0
 
     def packed(self) -> bytes:

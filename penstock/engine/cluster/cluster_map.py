@@ -219,7 +219,7 @@ class ClusterMap:
 
 
 def read(text: str) -> ClusterMap:
-    """What `ClusterMap.written` wrote, or Redis; ValueError or IndexError where it is something else."""
+    """Read a map that `ClusterMap.written` or Redis wrote; ValueError or IndexError if it is something else."""
     lines = [line.split() for line in text.splitlines() if line.strip()]
     members: list[Member] = []
     myself, current_epoch = "", 0

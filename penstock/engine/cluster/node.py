@@ -114,7 +114,7 @@ class Node:
         self._kept = self._state()
 
     def _state(self) -> tuple[str, str, int, int, bytes]:
-        """What changes, and is kept."""
+        """The values that change and are kept."""
         return self.id, self.shard_id, self.epoch, self.current_epoch, bytes(self.owned)
 
     def adopt(self, found: ClusterMap) -> None:

@@ -57,7 +57,7 @@ class Glob:
         self._long = None
 
     def start(self) -> bytes:
-        """What all texts that fit start with; not for a pattern that ignores case."""
+        """The start of all texts that fit; not for a pattern that ignores case."""
         assert not self._ignore_case, "its texts start in several ways"
         at = 0
         while at < len(self.pattern) and self.pattern[at] not in SPECIAL:

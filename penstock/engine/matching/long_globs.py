@@ -29,7 +29,7 @@ _LITERAL: Final = re.compile(rb"[^*?\[\\]++")
 
 
 class Piece:
-    """What stands between two stars, as atoms. `length`: how many bytes of a text it takes."""
+    """A piece between two stars, as atoms. `length`: how many bytes of a text it takes."""
 
     __slots__ = ("_accepting", "atoms", "length")
 

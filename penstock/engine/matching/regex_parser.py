@@ -44,7 +44,7 @@ CONTROLS: Final = {ord("t"): 9, ord("n"): 10, ord("r"): 13, ord("f"): 12, ord("a
 
 
 class Kind(Enum):
-    """What a part of an expression is."""
+    """The kind of a part of an expression."""
 
     ONE_OF = "one of these bytes"
     ALL = "one part behind the other"
@@ -133,7 +133,7 @@ class _Parser:
         return part
 
     def _bounds(self) -> tuple[int, int]:
-        """What stands between braces: {2}, {2,}, {2,5}, {,5}."""
+        """The numbers between braces: {2}, {2,}, {2,5}, {,5}."""
         end = self._pattern.find(b"}", self._at)
         if end < 0:
             raise _refusal(b"Missing '}'")

@@ -49,7 +49,7 @@ class CpuTimes:
 
 
 class ProcessUsage:
-    """What the system says of this process, a function for each number; a simulated process has others.
+    """The system's numbers of this process, a function for each; a simulated process has others.
 
     peak, total: bytes, the most that there ever was and the machine's.
     """

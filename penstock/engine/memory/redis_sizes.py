@@ -75,7 +75,7 @@ def usage_in_redis(key: bytes, value: Value, sampled: int = SAMPLED) -> int:
 
 
 def allocated(size: int) -> int:
-    """What the allocator gives for so many bytes: multiples of 16, four sizes a power of two, whole pages.
+    """The size that the allocator gives for so many bytes: multiples of 16, four sizes a power of two, whole pages.
 
     >>> [allocated(size) for size in (1, 9, 33, 129, 300, 1025, 100_000)]
     [8, 16, 48, 160, 320, 1280, 102400]

@@ -31,7 +31,7 @@ def key_bytes(db: Database, key: bytes) -> int:
 
 
 def database_bytes(db: Database) -> int:
-    """What a database's keys and values hold: measured on some of them, and scaled up."""
+    """Bytes of a database's keys and values: measured on some of them, and scaled up."""
     objects = db.values.objects
     sampled = [memory_usage(key, value) for key, value in islice(objects.items(), SAMPLED_KEYS)]
     of_objects = sum(sampled) * len(objects) // len(sampled) if sampled else 0

@@ -55,7 +55,7 @@ def current(stream: Stream, group: Group, policy: GroupPolicy, now_ms: int) -> C
 
 
 def _drain(group: Group, policy: GroupPolicy, choice: Choice, now_ms: int) -> None:
-    """What was never delivered and is held no more may be chosen. O(log n) for each entry that became ready."""
+    """Let entries that were never delivered and are held no more be chosen. O(log n) for each that became ready."""
     for _, _, entry_id in list(policy.order.irange((choice.drained_ms, LAST_SERIAL, 0), (now_ms, LAST_SERIAL, 0))):
         found = group.pel.by_id.find(entry_id)
         assert found is not None, "a released entry is pending"

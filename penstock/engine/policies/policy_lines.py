@@ -54,7 +54,7 @@ def _rated(key: bytes, group: Group, pairs: list[int]) -> list[bytes]:
 
 
 def log_attempt(ctx: Context, key: bytes, group: Group, entry_id: StreamId, deliveries: int, consumer: bytes) -> None:
-    """What the dead letter of a released entry will say. Only the log may say ATTEMPTED."""
+    """Log the text of a released entry's dead letter. Only the log may say ATTEMPTED."""
     log(ctx, _attempt(key, group, entry_id, deliveries, consumer))
 
 

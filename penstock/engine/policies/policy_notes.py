@@ -69,7 +69,7 @@ def missed(ctx: Context, key: bytes, entry_id: StreamId) -> None:
 
 
 def no_series(ctx: Context, key: bytes, field: bytes, entry_id: StreamId) -> None:
-    """What EVERY's field says of an entry is no series of times, or one without any to come."""
+    """Note that EVERY's field of an entry is no series of times, or one without any to come."""
     ctx.policies.log.note(_subject(ctx, key, None), NO_SERIES, 1, shown(field), [shown(ids.text(entry_id))])
 
 

@@ -258,7 +258,7 @@ def _behind_entry(blob: bytes, at: i64, last: i64, expected: i64) -> i64:
 
 
 def _pieces(names: list[bytes]) -> list[bytes]:
-    """What stands before each value in an entry with these fields: for each field as many pieces, by the value's size.
+    """The bytes before each value in an entry with these fields: for each field as many pieces, by the value's size.
 
     The last one of a field ends before the size. The others are made by _add_value when they are wanted; there are none
     where the fields are many.
@@ -393,7 +393,7 @@ def _signed(blob: bytes, at: i64, stop: i64) -> i64:
 
 
 def _begin_entry(out: BytesWriter, size: i64) -> None:
-    """What stands before an entry's id, which has so many bytes (at least 3, at most 41)."""
+    """Write the bytes before an entry's id, which has so many bytes (at least 3, at most 41)."""
     if size < 10:
         write_i64_le(out, _ENTRY | (ZERO + size) << 40 | _LINE_END << 48)
         return

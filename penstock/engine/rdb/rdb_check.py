@@ -18,7 +18,7 @@ MOST_CORRECTED: Final = 20  # keys that are shown
 
 
 class RdbFindings:
-    """What a file holds.
+    """The contents of an RDB file.
 
     counts: keys by type. end: bytes up to which it was read, its checksum included. problem: what is wrong, in words.
     left_out: names of modules with data that a start leaves out. corrected: what it puts right in keys, the first ones.

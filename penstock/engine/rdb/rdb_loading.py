@@ -126,7 +126,7 @@ class RdbLoading:
         self.keys += 1
 
     def _run_requests(self, text: bytes) -> None:
-        """What is beside the data of the file; requests about keys that were left out have no effect."""
+        """Run the requests beside the data of the file; those about keys that were left out have no effect."""
         ctx = self._privileged()
         for request in whole_requests(text).requests:
             self._server.runner.replay(ctx, [request], 0)

@@ -1,4 +1,4 @@
-"""What RDB's readers and writers need to know of this server: its settings, and how an entry is encoded."""
+"""The part of this server that RDB's readers and writers need: its settings, and how an entry is encoded."""
 
 from typing import Final
 

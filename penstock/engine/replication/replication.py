@@ -53,7 +53,7 @@ class Stream:
         self.unsent.append(request)
 
     def take(self) -> bytes:
-        """What is to be sent now; it goes into the backlog."""
+        """The bytes to be sent now; they go into the backlog."""
         if not self.unsent:
             return b""
         sent = self.unsent[0] if len(self.unsent) == 1 else b"".join(self.unsent)

@@ -17,7 +17,7 @@ FIRST_VALKEY_WITH_FIELDS: Final[Version] = (9, 0)  # that has HPEXPIREAT and HSE
 
 
 class ReplicaKind:
-    """What a replica knows: Redis's commands up to a version; of Valkey, its own version too."""
+    """The commands that a replica knows: Redis's up to a version; of Valkey, its own version too."""
 
     __slots__ = ("valkey", "version")
 
@@ -34,7 +34,7 @@ class ReplicaKind:
 
 
 def offered(kind: ReplicaKind, capability: bytes) -> ReplicaKind:
-    """What is known of a replica once it has named a capability (REPLCONF capa)."""
+    """The kind of a replica that has named a capability (REPLCONF capa)."""
     if capability == b"penstock":
         return ReplicaKind(NEWEST)
     if capability == b"rdb-channel-repl":

@@ -56,7 +56,7 @@ NULL: Final = (
 
 
 class Runtime(Protocol):
-    """What is used of lupa's LuaRuntime."""
+    """The part of lupa's LuaRuntime that is used."""
 
     def eval(self, code: bytes) -> Callable[..., bytes | int | float]: ...
 
@@ -72,20 +72,20 @@ class Runtime(Protocol):
 
 
 class Interface(Protocol):
-    """What sandbox.lua gives back."""
+    """The functions that sandbox.lua returns."""
 
     def __getitem__(self, name: bytes) -> Callable[..., bytes | int | None]: ...
 
 
 class Coroutine(Protocol):
-    """What is used of a coroutine of lupa's."""
+    """The part of lupa's coroutines that is used."""
 
     @property
     def send(self) -> "Callable[[object], object]": ...
 
 
 class Tables(Protocol):
-    """What tables.lua gives back."""
+    """The tables that tables.lua returns."""
 
     def __getitem__(self, name: bytes) -> Interface: ...
 
@@ -352,7 +352,7 @@ class Machine:
     def _guarded(
         self, function: Callable[..., bytes | int | None], size: int, words: tuple[object, ...]
     ) -> bytes | int | None:
-        """What a function of the sandbox answers. `size` bytes of words are handed to Lua."""
+        """The result of a function of the sandbox. `size` bytes of words are passed to Lua."""
         if size > LARGE and not self._has_room(3 * size):
             self._collect()
             if not self._has_room(size):
@@ -423,7 +423,7 @@ def _converted(text: bytes) -> bytes | None:
 
 
 def _text(answer: bytes | int | None) -> bytes:
-    """What is an error or a reply, if it is anything."""
+    """An error or a reply; empty if there is neither."""
     assert not isinstance(answer, int), "numbers are answers of Lua to Lua only"
     return answer or b""
 
@@ -436,7 +436,7 @@ def _trouble(failure: Exception) -> bytes:
 
 
 def _spelt(code: bytes) -> bytes:
-    """What `load` in a script is given, for LuaJIT."""
+    """The code that a script passes to `load`, rewritten for LuaJIT."""
     from penstock.engine.scripting import script_source
 
     return b"+" + script_source.spelt(code)

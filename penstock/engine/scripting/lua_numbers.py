@@ -1,4 +1,4 @@
-"""What Lua cannot do itself for its libraries: numbers in binary, numbers as texts, Redis's chance."""
+"""Functions that Lua lacks for its libraries: numbers in binary, numbers as texts, Redis's chance."""
 
 import struct
 from math import copysign, isfinite, isinf, isnan

@@ -1,4 +1,4 @@
-"""What is handed to Lua: replies and words, packed as LuaJIT's library string.buffer reads them.
+"""Values for Lua: replies and words, packed as LuaJIT's library string.buffer reads them.
 
 The format is that of https://luajit.org/ext_buffer.html (LuaJIT 2.1, "Serialization Format Specification"). C makes
 the tables from it, at a tenth of what reading RESP costs in Lua.

@@ -83,7 +83,7 @@ def outermost_functions(found: list[Token]) -> dict[int, _Function]:
 
 
 def places_of(found: list[Token]) -> list[bytes] | None:
-    """What each token stands in: the bracket `(`, `[` or `{` that is open, or empty among statements.
+    """The innermost open bracket at each token: `(`, `[` or `{`; empty among statements.
 
     None where brackets and blocks do not match.
     """

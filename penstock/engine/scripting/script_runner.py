@@ -18,4 +18,4 @@ class ScriptRunner(Protocol):
     late: bytes
 
     def run(self, job: Callable[[], bytes], seconds: float) -> bytes | None:
-        """What the job answers; None where it takes longer than so many seconds: its end is reported to the server."""
+        """The job's result; None if it takes longer than so many seconds: its end is reported to the server."""

@@ -69,7 +69,7 @@ Change: TypeAlias = tuple[int, int, bytes]  # of a text: from, to, instead
 
 
 class Malformed(Exception):
-    """What Lua 5.1 does not compile, as it says it: `line: text`."""
+    """A script that Lua 5.1 does not compile, with its message: `line: text`."""
 
     def __init__(self, text: bytes) -> None:
         self.text = text
@@ -169,7 +169,7 @@ def _line(text: bytes, place: int) -> int:
 
 
 def _spelling(text: bytes, found: list[Token], index: int, token: Token) -> list[Change]:
-    """What has to be spelt otherwise in one token."""
+    """The changes to one token that has to be spelt otherwise."""
     if token.kind == "number":
         if NUMBER.fullmatch(token.word) is None:
             raise Malformed(b"%d: malformed number near '%b'" % (_line(text, token.place), token.word))

@@ -84,7 +84,7 @@ def without(arguments: list[Argument], hidden: frozenset[bytes]) -> list[Argumen
 
 
 def _choices(argument: Argument, hidden: frozenset[bytes]) -> list[Argument]:
-    """What is left inside a choice, each of its members by itself, or inside a block."""
+    """The arguments left inside a choice, each of its members by itself, or inside a block."""
     if argument.type != "oneof":
         return without(argument.arguments, hidden)
     return [kept for choice in argument.arguments for kept in without([choice], hidden)]

@@ -1,4 +1,4 @@
-"""What clients may see: the commands, options and reply fields of the server named by `compat-version`.
+"""The commands, options and reply fields that clients may see: those of the server named by `compat-version`.
 
 What that server does not have is hidden: a command is unknown, an option is refused as any other word would be in its
 place, a field is left out. So what passes here passes there. `newest` hides only what no Redis has (`@valkey-9.1.0` in
@@ -147,7 +147,7 @@ class Compatibility:
 
 
 def of(settings: Settings) -> Compatibility:
-    """What the settings ask for."""
+    """The compatibility that the settings ask for."""
     return Compatibility(settings.text("compat-version"))
 
 

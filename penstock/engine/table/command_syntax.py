@@ -75,7 +75,7 @@ def arity(name: str, syntax: str, hidden: frozenset[bytes] = frozenset()) -> int
 
 
 def _words_outside_brackets(syntax: str) -> tuple[int, bool] | None:
-    """What `trees.extent` says of the line's tree, without the tree, which a start has no other use for.
+    """The result of `trees.extent` for the line, without its tree, which a start does not need otherwise.
 
     None where a choice stands outside square brackets.
     """
@@ -161,7 +161,7 @@ class _Parser:
         return self.dated(argument, version)
 
     def behind_token(self, name: str, token: str) -> Argument:
-        """What a token, just read, stands before: a value, a choice, a block or nothing."""
+        """The argument behind a token that was just read: a value, a choice, a block or nothing."""
         following = self.peek()
         if following in ("<", "("):
             argument = self.group(name)

@@ -157,7 +157,7 @@ def _is_not_counted(spec: KeySpec) -> bool:
 
 
 def _c_int(word: bytes) -> int:
-    """What C's atoi makes of a word: the digits at its start, as a 32-bit number; 0 if there are none.
+    """A word as C's atoi reads it: the digits at its start, as a 32-bit number; 0 if there are none.
 
     >>> _c_int(b"1.5"), _c_int(b"+2x"), _c_int(b"x"), _c_int(b"4294967297")
     (1, 2, 0, 1)

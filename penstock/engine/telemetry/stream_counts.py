@@ -83,7 +83,7 @@ KnownStreams: TypeAlias = dict[int, dict[bytes, StreamTuple]]  # what was collec
 
 
 class StreamTuples:
-    """What was collected, and how many groups and consumers were left out: more than `most_parts` of them.
+    """The collected counts, and how many groups and consumers were left out: more than `most_parts` of them.
 
     The memory of a stream in `known` that has grown and lost nothing since is not estimated again: that is a third of
     the work.

@@ -38,5 +38,5 @@ def follow(server: ServerState) -> int:
 
 
 def settled(server: ServerState, usec: int) -> int:
-    """What a request took, by two readings of unix time, which may have jumped between them. In microseconds."""
+    """The time of a request in microseconds, by two readings of unix time, which may have jumped between them."""
     return max(usec - follow(server), 0)

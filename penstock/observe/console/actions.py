@@ -1,4 +1,4 @@
-"""What the page may change, each as the requests that redis-cli would send. The page shows them before they are run."""
+"""Changes that the page can make, as requests that redis-cli would send. The page shows them before they are run."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final, NamedTuple, TypeAlias

@@ -11,7 +11,7 @@ MOST_NAMES: Final = 10_000
 
 
 class Catalogue:
-    """What SCAN has found so far. After a first walk through all keys, later walks find what has come and gone.
+    """The keys that SCAN has found so far. After a first walk through all keys, later walks find changes.
 
     A step costs the server O(SCANNED), however many keys there are.
     """

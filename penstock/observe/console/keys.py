@@ -28,7 +28,7 @@ READINGS: Final = {
 
 
 def about_requests(key: bytes) -> list[Words]:
-    """What is asked of each key."""
+    """The requests about each key."""
     return [[b"TYPE", key], [b"PTTL", key], [b"MEMORY", b"USAGE", key]]
 
 

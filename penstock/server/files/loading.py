@@ -91,7 +91,7 @@ def _with_reports(
 
 
 def source_of(replay: Replay) -> str:
-    """What was loaded, in words."""
+    """The source of the loaded data, in words."""
     if not replay.keys and not replay.expired:
         return f"{replay.applied} requests of the log"
     expired = f" ({replay.expired} more had expired)" if replay.expired else ""

@@ -458,7 +458,7 @@ class Wire:
         return piece
 
     async def more(self, held: bytes) -> bytes:
-        """What has come of a request that is not whole, with as much more as it lacks at least, as far as known."""
+        """The part of a request that has come, and as many bytes more as it is known to lack at least."""
         pieces = [held] if held else []
         left = lacking(held)
         while left > 0:

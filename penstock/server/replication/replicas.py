@@ -27,7 +27,7 @@ SECOND_MS: Final = 1000
 
 
 class Replicas:
-    """What a turn's end and cron do for replicas."""
+    """The work of a turn's end and of cron for replicas."""
 
     def __init__(
         self, turn: "Turn", disk: Disk, report: Callable[[str], None], new_child: NewChild = new_child

@@ -399,7 +399,7 @@ class AofWriter:
         self.fail(os.strerror(errno.ENOMEM) if isinstance(failure, MemoryError) else str(failure))
 
     def call_back(self) -> Callable[["Future[None]"], None]:
-        """What a thread calls when it is done: it schedules cron in the loop's thread."""
+        """Called by a thread when it is done: it schedules cron in the loop's thread."""
         synced = self.synced
         if synced is None:
             try:

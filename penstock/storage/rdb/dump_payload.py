@@ -1,4 +1,4 @@
-"""What DUMP answers and RESTORE takes: a value's type and body, the RDB version, a checksum. FUNCTION DUMP's, too."""
+"""The payload of DUMP, FUNCTION DUMP and RESTORE: a value's type and body, the RDB version, a checksum."""
 
 from typing import Final
 

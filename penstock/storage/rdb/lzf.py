@@ -29,7 +29,7 @@ THREE_BYTES: Final = 0xFF_FFFF
 
 
 def expanded(packed: bytes, size: int) -> bytes:
-    """What was compressed, which must have `size` bytes. Nothing is allocated for a size that cannot be true."""
+    """Decompress to `size` bytes. Nothing is allocated for a size that cannot be true."""
     if not 0 < size <= MOST_EXPANDED * len(packed):
         raise BadRdb("a compressed string has another size than it can have")
     text = bytearray()

@@ -62,8 +62,8 @@ class NodeHead:
 
 
 class StreamDefaults:
-    """What a stream needs besides its bytes: `encode_columns` makes the bytes of entries of their ids, their fields,
-    and the values of each field.
+    """A stream's needs besides its bytes: `encode_columns` makes the bytes of entries of their ids, their fields, and
+    the values of each field.
 
     `read_node`, if there is one, reads an ordinary node at once (engine/rdb/native_nodes.py). A stream that says
     nothing of idempotent producers gets the settings given here.

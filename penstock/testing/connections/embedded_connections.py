@@ -1,4 +1,4 @@
-"""What a client library's connection has in place of a socket: a link to a server in this process.
+"""Connections of client libraries that have, in place of a socket, a link to a server in this process.
 
 redis-py and valkey-py (which began as a copy of it) name the same methods; these come before a class of theirs as
 bases.

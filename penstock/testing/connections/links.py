@@ -50,7 +50,7 @@ class LinkTransport:
         return 0
 
     def pause_reading(self) -> None:
-        """What is sent is handled at once, or kept by the connection."""
+        """Nothing to do: sent bytes are handled at once, or kept by the connection."""
 
     def resume_reading(self) -> None:
         """As pause_reading."""

@@ -1,4 +1,4 @@
-"""What fakeredis's names add to a library's connection and client: the same for redis-py and valkey-py."""
+"""The methods that fakeredis's names add to a library's connection and client, for redis-py and valkey-py."""
 
 from typing import Any, ClassVar, Final, Self
 

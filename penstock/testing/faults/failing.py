@@ -1,4 +1,4 @@
-"""What goes wrong with servers and networks, when a test says so. Each fault of a `with` block ends with the block."""
+"""Faults of servers and networks that a test asks for. Each fault of a `with` block ends with the block."""
 
 import errno
 import os
@@ -191,7 +191,7 @@ class Faults:
         self._readers.pop(link.port, None)
 
     def requests_through(self, link: "Link", requests: bytes) -> bytes:
-        """What reaches the server of what a client sends; called with the lock held."""
+        """The part of a client's bytes that reaches the server; called with the lock held."""
         if self._slow_us:
             self._move_clock(self._slow_us)
         if self._requests_left == NO_RESET:

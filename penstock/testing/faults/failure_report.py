@@ -1,4 +1,4 @@
-"""What a test's report shows of its server when the test failed."""
+"""The part about the server in the report of a failed test."""
 
 from typing import Final
 

@@ -112,7 +112,7 @@ class InlineLoop:
             self._thread.join(LONGEST_WAIT_S)
 
     def _run_timers(self) -> None:
-        """What the thread does. Every caller of `_changed.set` changes first what is to be seen, then sets it.
+        """The thread's function. Every caller of `_changed.set` changes first what is to be seen, then sets it.
 
         So it is cleared before anything is looked at: what changes behind the look finds it cleared and ends the wait.
         """

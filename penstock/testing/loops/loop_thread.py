@@ -115,7 +115,7 @@ def _in_steps(task: Task[Returned], inline: InlineLoop) -> Generator[Any, Any, R
 
 
 def _run(loop: asyncio.AbstractEventLoop) -> None:
-    """What the thread does, until the loop is stopped."""
+    """The thread's function, until the loop is stopped."""
     loop.run_forever()
     left = asyncio.all_tasks(loop)
     for task in left:
