@@ -1,4 +1,4 @@
-"""Scanning the parts of one value in steps: shared by HSCAN and SSCAN.
+"""Scanning the parts of one value in steps: shared by HSCAN, SSCAN and ZSCAN.
 
 A value that Redis keeps in its compact encoding is returned as a whole, whatever the cursor and COUNT are (Redis
 8.6.3). A larger one is scanned in the order of its parts' hashes. The cursor is a position in this order, so the
@@ -8,7 +8,6 @@ server remembers nothing for a client between two calls.
 from collections.abc import Iterable
 
 from penstock.commands.common.scan_cursor import PAGE, not_an_option, read_count, read_glob
-from penstock.engine import refusals
 from penstock.engine.context import Context
 from penstock.engine.matching.globs import Glob
 from penstock.protocol import reply
@@ -18,7 +17,7 @@ from penstock.storage.types.scan_order import HashOrder
 class CollectionScan:
     """The arguments of one scan request: a cursor after the key, then options.
 
-    only_names: HSCAN's NOVALUES, where that is allowed.
+    only_names: HSCAN's NOVALUES, ZSCAN's NOSCORES (Valkey).
     """
 
     __slots__ = ("count", "cursor", "glob", "only_names")
@@ -44,8 +43,11 @@ class CollectionScan:
         return self.matching(names_found), following, order if is_kept else None
 
 
-def read_options(ctx: Context, args: list[bytes], cursor: int, has_values: bool) -> CollectionScan:
-    """Read the options after the cursor in args[2], in any order; ReplyError with Redis's text."""
+def read_options(ctx: Context, args: list[bytes], cursor: int, bare: bytes | None = None) -> CollectionScan:
+    """Read the options after the cursor in args[2], in any order; ReplyError with Redis's text.
+
+    bare: the option for names without values, if the command has one.
+    """
     scan = CollectionScan(cursor)
     at = 3
     while at < len(args):
@@ -56,9 +58,7 @@ def read_options(ctx: Context, args: list[bytes], cursor: int, has_values: bool)
         elif option == b"MATCH" and at + 1 < len(args):
             scan.glob = read_glob(args[at + 1])
             at += 1
-        elif has_values and option == b"NOVALUES":
-            if ctx.hides(option):
-                raise refusals.syntax()
+        elif option == bare and not ctx.hides(option):
             scan.only_names = True
         else:
             raise not_an_option(ctx, option)

@@ -15,41 +15,9 @@ INVALID_CURSOR: Final = b"ERR invalid cursor"
 _CURSOR: Final = re.compile(rb"[ \t\n\v\f\r]*([+-]?)([0-9]+)")
 
 
-class Page:
-    """One step of a scan: how many names to visit, and a pattern to select from them; None selects all.
-
-    only_names: ZSCAN's NOSCORES (Valkey).
-    """
-
-    __slots__ = ("count", "glob", "only_names")
-
-    def __init__(self) -> None:
-        self.count = PAGE
-        self.glob: Glob | None = None
-        self.only_names = False
-
-
-def read_page(ctx: Context, args: list[bytes], at: int) -> Page:
-    """Read COUNT, MATCH and NOSCORES, the options of ZSCAN."""
-    page = Page()
-    while at < len(args):
-        option = args[at].upper()
-        if option == b"COUNT" and at + 1 < len(args):
-            page.count = read_count(args[at + 1])
-        elif option == b"MATCH" and at + 1 < len(args):
-            page.glob = read_glob(args[at + 1])
-        elif option == b"NOSCORES" and not ctx.hides(option):
-            page.only_names = True
-            at -= 1
-        else:
-            raise not_an_option(ctx, option)
-        at += 2
-    return page
-
-
 def not_an_option(ctx: Context, option: bytes) -> ReplyError:
     """The refusal of a word that a scan does not take; of one that another scan does, it says so."""
-    if option == b"NOVALUES":
+    if option == b"NOVALUES" and not ctx.hides(option):
         return ReplyError(b"ERR NOVALUES option can only be used in HSCAN")
     if option == b"NOSCORES" and ctx.compatibility.is_valkey:
         return ReplyError(b"ERR NOSCORES option can only be used in ZSCAN")

@@ -85,7 +85,7 @@ def hscan(ctx: Context, args: list[bytes]) -> bytes:
     found = read_hash(ctx, args[1])
     if found is None:
         return collection_scan.answer(0, [])
-    scan = collection_scan.read_options(ctx, args, cursor, has_values=True)
+    scan = collection_scan.read_options(ctx, args, cursor, b"NOVALUES")
     following = 0
     if not found.is_large:
         found = shown(ctx, found)

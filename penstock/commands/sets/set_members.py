@@ -243,7 +243,7 @@ def sscan(ctx: Context, args: list[bytes]) -> bytes:
     found = read_set(ctx, args[1])
     if found is None:
         return collection_scan.answer(0, [])
-    scan = collection_scan.read_options(ctx, args, cursor, has_values=False)
+    scan = collection_scan.read_options(ctx, args, cursor)
     if found.form is not Form.HASHTABLE:
         found = shown(ctx, found)
         return collection_scan.answer(0, [] if found is None else scan.matching(found.listed()))

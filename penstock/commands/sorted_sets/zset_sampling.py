@@ -5,9 +5,10 @@ Tests: transcripts sorted_sets; cases commands/test_sorted_sets; law against_red
 
 from typing import Final
 
+from penstock.commands.common import collection_scan
 from penstock.commands.common.random_count import MAX_DRAWS, read_count
 from penstock.commands.common.repeated_values import repeated_bulks, repeated_pairs
-from penstock.commands.common.scan_cursor import read_cursor, read_page
+from penstock.commands.common.scan_cursor import read_cursor
 from penstock.commands.sorted_sets.zset_values import members_reply, read_sorted_set
 from penstock.engine import refusals
 from penstock.engine.arguments import MAX_INT64
@@ -94,24 +95,20 @@ def zscan(ctx: Context, args: list[bytes]) -> bytes:
     cursor = read_cursor(args[2])
     zset = read_sorted_set(ctx, args[1])
     if zset is None:
-        return reply.array([reply.bulk(b"0"), reply.EMPTY_ARRAY])
-    page = read_page(ctx, args, 3)
-    glob, following = page.glob, 0
+        return collection_scan.answer(0, [])
+    scan = collection_scan.read_options(ctx, args, cursor, b"NOSCORES")
     if not zset.is_large:
-        pairs = zset.pairs_at(0, len(zset))
+        glob, pairs = scan.glob, zset.pairs_at(0, len(zset))
         if glob is not None:
             pairs = [(score, member) for score, member in pairs if glob.matches(member)]
-        shown = members_reply(pairs, not page.only_names, resp3=False)
-    elif page.only_names:
-        names_found, following = zset.walk(cursor, page.count)
-        shown = reply.bulks(names_found if glob is None else [name for name in names_found if glob.matches(name)])
-    else:
-        names_found, following = zset.walk(cursor, page.count)
-        words: list[bytes] = []
-        for member in names_found:
-            score = zset.score(member)
-            assert score is not None, "a member that is met is there"
-            if glob is None or glob.matches(member):
-                words += (member, b"%.17g" % score)
-        shown = reply.bulks(words)
-    return reply.array([reply.bulk(b"%d" % following), shown])
+        return reply.array([reply.bulk(b"0"), members_reply(pairs, not scan.only_names, resp3=False)])
+    names_found, following = zset.walk(cursor, scan.count)
+    members = scan.matching(names_found)
+    if scan.only_names:
+        return collection_scan.answer(following, members)
+    words: list[bytes] = []
+    for member in members:
+        score = zset.score(member)
+        assert score is not None, "a member that is met is there"
+        words += (member, b"%.17g" % score)
+    return collection_scan.answer(following, words)
