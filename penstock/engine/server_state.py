@@ -24,7 +24,6 @@ from penstock.engine.memory.memory_limit import MemoryLimit
 from penstock.engine.policies.policy_state import PolicyState
 from penstock.engine.pubsub.notifications import KeyEvents
 from penstock.engine.pubsub.subscriptions import Subscriptions
-from penstock.engine.replication.copies import AllCopies
 from penstock.engine.replication.replication import Replication
 from penstock.engine.scripting.scripts import Scripts
 from penstock.engine.session import Endpoints, Link, QueuedRequests, Session
@@ -167,10 +166,10 @@ class ServerState:
         self.persistence = Persistence(settings, clock, self.conditions, self._changes)
         # blocked requests
         self.blocking = Blocking(self.keyspace)
-        copies = AllCopies(self.persistence, self.replication)
         self.waiting = Waiting(
-            settings, clock, self.blocking, self.clients, copies, self.statistics, self.telemetry.slow_log
-        )
+            settings, clock, self.blocking, self.clients, self.persistence, self.replication, self.statistics,
+            self.telemetry.slow_log,
+        )  # fmt: skip
 
     def connect(self, address: str = "", local_address: str = "", link: Link | None = None) -> Session:
         """A new client's session. It is authenticated at once where no password is set.

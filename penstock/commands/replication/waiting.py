@@ -72,7 +72,7 @@ def waitaof(ctx: Context, args: list[bytes]) -> bytes:
 
 def _answer(ctx: Context, wanted: Wanted, deadline_ms: int) -> bytes:
     """The reply, if what is waited for is there already or the request may not wait."""
-    is_met, answer = wanted.look(ctx.waiting.copies)
+    is_met, answer = wanted.look(ctx.persistence, ctx.replication)
     if is_met or not ctx.waits:
         return answer
     assert ctx.row is not None, "a request that runs has a row"

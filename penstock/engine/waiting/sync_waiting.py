@@ -2,30 +2,12 @@
 
 from typing import Final
 
+from penstock.engine.aof.persistence import Persistence
+from penstock.engine.replication.replication import Replication
 from penstock.protocol import reply
 
 NO_LOG: Final = -1  # in place of a unit
 WITHOUT_LOG: Final = b"ERR WAITAOF cannot be used when numlocal is set but appendonly is disabled."
-
-
-class Copies:
-    """How far the log and the replicas are."""
-
-    def has_log(self) -> bool:
-        """Whether there is a log."""
-        raise NotImplementedError
-
-    def synced_units(self) -> int:
-        """How many units of the log are synced."""
-        raise NotImplementedError
-
-    def acked(self, offset: int) -> int:
-        """How many replicas have applied so much of the stream."""
-        raise NotImplementedError
-
-    def synced(self, offset: int) -> int:
-        """How many replicas have so much on their disks."""
-        raise NotImplementedError
 
 
 class Wanted:
@@ -44,14 +26,14 @@ class Wanted:
         self.replicas = replicas
         self.counts_syncs = counts_syncs
 
-    def look(self, copies: Copies) -> tuple[bool, bytes]:
+    def look(self, persistence: Persistence, replication: Replication) -> tuple[bool, bytes]:
         """Whether it has what it waits for, or cannot get it any more, and the reply that is true now."""
-        if self.local and not copies.has_log():
+        if self.local and persistence.log is None:
             return True, reply.error(WITHOUT_LOG)
-        is_safe = self.unit != NO_LOG and self.unit <= copies.synced_units()
+        is_safe = self.unit != NO_LOG and self.unit <= persistence.synced_units()
         if not self.counts_syncs:
-            count = copies.acked(self.offset)
+            count = replication.acked(self.offset)
             return count >= self.replicas, reply.integer(count)
-        count = copies.synced(self.offset)
+        count = replication.synced(self.offset)
         answer = reply.array([reply.ONE if is_safe else reply.ZERO, reply.integer(count)])
         return (is_safe or not self.local) and count >= self.replicas, answer

@@ -2,21 +2,24 @@
 
 from penstock.clock import Clock
 from penstock.config.settings import Settings
+from penstock.engine.aof.persistence import Persistence
 from penstock.engine.clients import Clients
+from penstock.engine.replication.replication import Replication
 from penstock.engine.state import CACHING_CHOSEN, REPLIES_WITHHELD
 from penstock.engine.telemetry.request_log import RequestLog
 from penstock.engine.telemetry.statistics import Statistics
 from penstock.engine.waiting.blocked_request import BlockedRequest
 from penstock.engine.waiting.blocking import Blocking
 from penstock.engine.waiting.migrating import Migrator
-from penstock.engine.waiting.sync_waiting import Copies, Wanted
+from penstock.engine.waiting.sync_waiting import Wanted
 
 
 class Waiting:
-    """copies: how far the log and the replicas are (WAIT, WAITAOF). migrator: the server's; None: there is no loop."""
+    """migrator: the server's; None: there is no loop."""
 
     __slots__ = (
-        "_blocking", "_clients", "_clock", "_for_syncs", "_settings", "_slow_log", "_statistics", "copies", "migrator",
+        "_blocking", "_clients", "_clock", "_for_syncs", "_persistence", "_replication", "_settings", "_slow_log",
+        "_statistics", "migrator",
     )  # fmt: skip
 
     def __init__(
@@ -25,7 +28,8 @@ class Waiting:
         clock: Clock,
         blocking: Blocking,
         clients: Clients,
-        copies: Copies,
+        persistence: Persistence,
+        replication: Replication,
         statistics: Statistics,
         slow_log: RequestLog,
     ) -> None:
@@ -36,7 +40,8 @@ class Waiting:
         self._statistics = statistics
         self._slow_log = slow_log
         self._for_syncs: list[tuple[BlockedRequest, Wanted]] = []
-        self.copies = copies
+        self._persistence = persistence
+        self._replication = replication
         self.migrator: Migrator | None = None
 
     def release(self, blocked: BlockedRequest, answer: bytes, at: int | None = None) -> None:
@@ -78,7 +83,7 @@ class Waiting:
         for blocked, wanted in self._for_syncs:
             if blocked.session.blocked is not blocked:
                 continue  # it timed out, or its client disconnected
-            is_met, answer = wanted.look(self.copies)
+            is_met, answer = wanted.look(self._persistence, self._replication)
             if is_met:
                 self.note_waited(blocked)
                 self.release(blocked, answer)
