@@ -50,14 +50,6 @@ def list_of(items: list[bytes]) -> List:
     return List(items)
 
 
-def linked_list(source: Source) -> List:
-    return list_of(strings(source))
-
-
-def ziplist_list(source: Source) -> List:
-    return list_of(old_blobs.ziplist(source.string()))
-
-
 def quicklist(source: Source) -> List:
     """Nodes that are ziplists (Redis 3.2 to 6.2)."""
     items: list[bytes] = []
@@ -93,14 +85,6 @@ def set_of(members: list[bytes]) -> Set:
     return made
 
 
-def plain_set(source: Source) -> Set:
-    return set_of(strings(source))
-
-
-def intset_set(source: Source) -> Set:
-    return set_of(old_blobs.intset(source.string()))
-
-
 def listpack_set(source: Source) -> Set:
     """Its members may all be integers: then it had another member once."""
     made = set_of(listpack.texts(source.string()))
@@ -121,22 +105,6 @@ def hash_of(words: list[bytes]) -> Hash:
     if 2 * made.put_all(words) != len(words):
         raise BadRdb("a hash has a field twice")
     return made
-
-
-def plain_hash(source: Source) -> Hash:
-    return hash_of(strings(source, 2))
-
-
-def zipmap_hash(source: Source) -> Hash:
-    return hash_of(old_blobs.zipmap(source.string()))
-
-
-def ziplist_hash(source: Source) -> Hash:
-    return hash_of(old_blobs.ziplist(source.string()))
-
-
-def listpack_hash(source: Source) -> Hash:
-    return hash_of(listpack.texts(source.string()))
 
 
 def _with_times(source: Source, words: list[bytes], times: list[int], no_time: int, most_ms: int) -> Hash:
@@ -266,15 +234,7 @@ def _old_double(source: Source) -> float:
     return score_of(source.take(size))
 
 
-def ziplist_sorted_set(source: Source) -> SortedSet:
-    return _of_members_and_scores(old_blobs.ziplist(source.string()))
-
-
-def listpack_sorted_set(source: Source) -> SortedSet:
-    return _of_members_and_scores(listpack.texts(source.string()))
-
-
-def _of_members_and_scores(words: list[bytes]) -> SortedSet:
+def of_members_and_scores(words: list[bytes]) -> SortedSet:
     if len(words) % 2:
         raise BadRdb("a sorted set has a member without a score")
     return sorted_set_of([(score_of(words[at + 1]), words[at]) for at in range(0, len(words), 2)])

@@ -5,8 +5,9 @@ from typing import Final, TypeAlias
 
 from penstock.storage.keyspace import Value
 from penstock.storage.rdb import collection_reader as collections
-from penstock.storage.rdb import rdb_format
+from penstock.storage.rdb import listpack, old_blobs, rdb_format
 from penstock.storage.rdb.array_codec import array_of
+from penstock.storage.rdb.collection_reader import hash_of, list_of, of_members_and_scores, set_of, strings
 from penstock.storage.rdb.errors import BadRdb
 from penstock.storage.rdb.source import Source
 from penstock.storage.rdb.stream_reader import StreamDefaults, StreamReader
@@ -14,25 +15,21 @@ from penstock.storage.rdb.stream_reader import StreamDefaults, StreamReader
 ReadValue: TypeAlias = Callable[[Source], Value]
 
 
-def string(source: Source) -> Value:
-    return source.string()
-
-
 READERS: Final[dict[int, ReadValue]] = {
-    rdb_format.STRING: string,
-    rdb_format.LIST: collections.linked_list,
-    rdb_format.SET: collections.plain_set,
+    rdb_format.STRING: lambda source: source.string(),
+    rdb_format.LIST: lambda source: list_of(strings(source)),
+    rdb_format.SET: lambda source: set_of(strings(source)),
     rdb_format.ZSET_TEXT: collections.text_sorted_set,
-    rdb_format.HASH: collections.plain_hash,
+    rdb_format.HASH: lambda source: hash_of(strings(source, 2)),
     rdb_format.ZSET: collections.sorted_set,
-    rdb_format.HASH_ZIPMAP: collections.zipmap_hash,
-    rdb_format.LIST_ZIPLIST: collections.ziplist_list,
-    rdb_format.SET_INTSET: collections.intset_set,
-    rdb_format.ZSET_ZIPLIST: collections.ziplist_sorted_set,
-    rdb_format.HASH_ZIPLIST: collections.ziplist_hash,
+    rdb_format.HASH_ZIPMAP: lambda source: hash_of(old_blobs.zipmap(source.string())),
+    rdb_format.LIST_ZIPLIST: lambda source: list_of(old_blobs.ziplist(source.string())),
+    rdb_format.SET_INTSET: lambda source: set_of(old_blobs.intset(source.string())),
+    rdb_format.ZSET_ZIPLIST: lambda source: of_members_and_scores(old_blobs.ziplist(source.string())),
+    rdb_format.HASH_ZIPLIST: lambda source: hash_of(old_blobs.ziplist(source.string())),
     rdb_format.QUICKLIST: collections.quicklist,
-    rdb_format.HASH_LISTPACK: collections.listpack_hash,
-    rdb_format.ZSET_LISTPACK: collections.listpack_sorted_set,
+    rdb_format.HASH_LISTPACK: lambda source: hash_of(listpack.texts(source.string())),
+    rdb_format.ZSET_LISTPACK: lambda source: of_members_and_scores(listpack.texts(source.string())),
     rdb_format.QUICKLIST_2: collections.quicklist_2,
     rdb_format.SET_LISTPACK: collections.listpack_set,
     rdb_format.HASH_TIMES_PRE_GA: collections.timed_hash_pre_ga,
@@ -41,7 +38,7 @@ READERS: Final[dict[int, ReadValue]] = {
     rdb_format.HASH_TIMES_LISTPACK: collections.timed_listpack_hash,
     rdb_format.ARRAY: array_of,
     rdb_format.HASH_FIELDS_LISTPACK: collections.hash_of_fields,
-    rdb_format.HASH_FIELDS: collections.plain_hash,
+    rdb_format.HASH_FIELDS: lambda source: hash_of(strings(source, 2)),
 }
 
 
