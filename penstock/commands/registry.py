@@ -14,7 +14,6 @@ from penstock.engine.table import client_compat, command_table
 from penstock.engine.table.client_compat import Compatibility
 from penstock.engine.table.command_lookup import CommandLookup
 from penstock.engine.table.command_table import Command
-from penstock.storage.keyspace import Keyspace
 
 
 def _declare() -> None:
@@ -34,16 +33,10 @@ def table() -> dict[bytes, Command]:
     return dict(COMMANDS.table)
 
 
-def new_engine(
-    settings: Settings,
-    clock: Clock,
-    chance: random.Random,
-    keyspace: Keyspace | None = None,
-    log: EffectLog | None = None,
-) -> Engine:
+def new_engine(settings: Settings, clock: Clock, chance: random.Random, log: EffectLog | None = None) -> Engine:
     """An engine that knows every command."""
     compatibility = client_compat.of(settings)
     lookup = COMMANDS
     if settings.renamed or not compatibility.is_newest:
         lookup = CommandLookup(TABLE, compatibility, settings.renamed)
-    return Engine(settings, clock, chance, lookup, keyspace, log)
+    return Engine(settings, clock, chance, lookup, log)

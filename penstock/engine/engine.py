@@ -50,7 +50,6 @@ from penstock.errors import ReplyError
 from penstock.protocol import reply
 from penstock.protocol.request_batch import REQUESTS, RequestBatch, batches_from, one
 from penstock.storage.deadlines import NEVER
-from penstock.storage.keyspace import Keyspace
 
 NO_LIMIT_US: Final = 2**63
 MOST_BYTES: Final = 2**62  # of replies: no limit
@@ -79,7 +78,6 @@ class Engine(Runner):
         clock: Clock,
         chance: random.Random,
         commands: CommandLookup,
-        keyspace: Keyspace | None = None,
         log: EffectLog | None = None,
     ) -> None:
         super().__init__(clock)
@@ -88,7 +86,7 @@ class Engine(Runner):
         self.batch_shapes = commands.batch_shapes
         self.settings = settings
         self.clock = clock
-        self.server = server = ServerState(settings, clock, chance, self, commands, commands.catalog, keyspace, log)
+        self.server = server = ServerState(settings, clock, chance, self, commands, commands.catalog, log)
         self.conditions = server.conditions
         self.clients = server.clients
         self.access = server.access

@@ -122,7 +122,6 @@ class ServerState:
         runner: Runner,
         commands: KnownCommands,
         catalog: CommandCatalog,
-        keyspace: Keyspace | None,
         log: EffectLog | None,
     ) -> None:
         self.settings = settings
@@ -136,7 +135,7 @@ class ServerState:
         is_node = settings.yes("cluster-enabled")
         if is_node:
             settings.force("databases", "1")
-        self.keyspace = keyspace or Keyspace(settings.number("databases"))
+        self.keyspace = Keyspace(settings.number("databases"))
         self.cluster: SlotRules | None = None
         if is_node:
             self.cluster = SlotRules(settings, Node(settings, chance), self.keyspace.databases[0])

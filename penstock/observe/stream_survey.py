@@ -106,8 +106,8 @@ class Watch:
             self.is_complete = True
         return self._cursor != before
 
-    def scan_request(self, pattern: bytes = b"*") -> list[bytes]:
-        return [b"SCAN", self._cursor, b"MATCH", pattern, b"COUNT", SCANNED, b"TYPE", b"stream"]
+    def scan_request(self) -> list[bytes]:
+        return [b"SCAN", self._cursor, b"MATCH", b"*", b"COUNT", SCANNED, b"TYPE", b"stream"]
 
     def follow(self, keys: Iterable[bytes]) -> None:
         """Take the streams that there are from elsewhere than `found`."""

@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from penstock.testing.external import ExternalServer
     from penstock.testing.loops.turned_clock import TurnedClock
 
-REQUESTS_SHOWN: Final = 20
 SERVER_OF_NODE: Final = pytest.StashKey["Server"]()  # of a test, or of what shares a server
 EMPTY_OF_NODE: Final = pytest.StashKey[Callable[[], object]]()
 SCOPES: Final = ("function", "class", "module", "package", "session")
@@ -194,7 +193,7 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
     if call.when == "call" and report.failed and server is not None:
         from penstock.testing.faults.failure_report import groups_text, requests_text
 
-        report.sections.append(("penstock: last requests", requests_text(server, REQUESTS_SHOWN)))
+        report.sections.append(("penstock: last requests", requests_text(server)))
         report.sections.append(("penstock: groups", groups_text(server)))
     return report  # type: ignore[no-any-return]  # pytest's hooks return it so
 

@@ -36,7 +36,7 @@ def engine_with_loader(change: Callable[[str, ReplayHandler], ReplayHandler | No
             rows[name].replay_handler = change(row.name, row.replay_handler)
     settings = Settings()
     commands = CommandLookup(rows, client_compat.of(settings), ())
-    return Engine(settings, ManualClock(NOW_MS), random.Random(1), commands, None, None)
+    return Engine(settings, ManualClock(NOW_MS), random.Random(1), commands)
 
 
 def engine_with_handler(name: str, handler: Handler, log: EffectLog) -> Engine:
@@ -45,7 +45,7 @@ def engine_with_handler(name: str, handler: Handler, log: EffectLog) -> Engine:
     rows[name.encode()].handler = handler
     settings = Settings()
     commands = CommandLookup(rows, client_compat.of(settings), ())
-    return Engine(settings, ManualClock(NOW_MS), random.Random(1), commands, None, log)
+    return Engine(settings, ManualClock(NOW_MS), random.Random(1), commands, log)
 
 
 class EngineProxy:

@@ -144,7 +144,7 @@ class Selector:
                 return target
         return None
 
-    def allows_channel(self, channel: bytes, is_pattern: bool = False) -> bool:
+    def allows_channel(self, channel: bytes, is_pattern: bool) -> bool:
         """Whether it allows a channel. A pattern to subscribe to must be one of its own (Redis 8.6.3)."""
         if self.all_channels:
             return True

@@ -50,7 +50,7 @@ PRODUCER: Final = 200
 IDEMPOTENT_ID: Final = 100
 
 
-def usage_in_redis(key: bytes, value: Value, sampled: int = SAMPLED) -> int:
+def usage_in_redis(key: bytes, value: Value, sampled: int) -> int:
     """The bytes that Redis takes for a key and its value. sampled: parts that a large value is judged by.
 
     O(sampled); a value in a small encoding is measured as a whole.

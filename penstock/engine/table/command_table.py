@@ -136,18 +136,9 @@ def replayed(name: str) -> Callable[[ReplayHandler], ReplayHandler]:
     return declare
 
 
-def container(
-    name: str,
-    *,
-    group: str,
-    since: str,
-    summary: str,
-    complexity: str = "Depends on subcommand.",
-    acl: str = "",
-    only_in: str = "",
-) -> None:
+def container(name: str, *, group: str, since: str, summary: str, only_in: str = "") -> None:
     """Declare a command that is nothing without its subcommands (XGROUP)."""
-    declared = Declaration(name, "", group, since, summary, complexity, acl=acl, arity=-2, only_in=only_in)
+    declared = Declaration(name, "", group, since, summary, "Depends on subcommand.", arity=-2, only_in=only_in)
     DECLARED.append(Command(declared, None))
 
 

@@ -98,10 +98,10 @@ class SparseRuns:
         if code & VAL and (code >> 2 & 31) + 1 >= value:
             return Outcome.UNCHANGED
         if run.length == 1 and not is_xzero(code):
-            held[run.place] = _val(value, 1)
+            held[run.place] = _val(value)
         else:
             left, right = index - run.first, run.first + run.length - index - 1
-            split = _rest(code, left) + bytes([_val(value, 1)]) + _rest(code, right)
+            split = _rest(code, left) + bytes([_val(value)]) + _rest(code, right)
             old_end = run.place + (2 if is_xzero(code) else 1)
             grows_by = len(split) - (old_end - run.place)
             if grows_by > 0 and len(held) + grows_by > most_bytes:
@@ -227,8 +227,9 @@ def is_xzero(code: int) -> bool:
     return code & (XZERO | VAL) == XZERO
 
 
-def _val(value: int, length: int) -> int:
-    return VAL | (value - 1) << 2 | (length - 1)
+def _val(value: int) -> int:
+    """A run of one register."""
+    return VAL | (value - 1) << 2
 
 
 def _rest(code: int, length: int) -> bytes:

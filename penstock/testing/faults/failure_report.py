@@ -6,11 +6,12 @@ from penstock.storage.streams.stream import Stream
 from penstock.testing.embedded import Server
 
 GROUPS_SHOWN: Final = 20
+REQUESTS_SHOWN: Final = 20
 
 
-def requests_text(server: Server, most: int) -> str:
+def requests_text(server: Server) -> str:
     """The last requests and replies, one a line."""
-    return "\n".join([str(one) for one in server.trace.exchanges[-most:]]) or "none"
+    return "\n".join([str(one) for one in server.trace.exchanges[-REQUESTS_SHOWN:]]) or "none"
 
 
 def groups_text(server: Server) -> str:

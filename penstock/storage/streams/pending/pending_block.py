@@ -244,7 +244,7 @@ class PendingBlock:
             else:
                 start += 1
 
-    def pending_runs(self, start: int = 0) -> Iterator[tuple[int, int]]:
+    def pending_runs(self, start: int) -> Iterator[tuple[int, int]]:
         """As `runs`, but a run may have several owners."""
         owners = self.owners
         while start < len(owners):
@@ -309,13 +309,12 @@ class PendingBlock:
             stop += 1
         return stop
 
-    def next_pending(self, start: int) -> int:
-        """The first pending slot from `start` on; the columns' length if there is none. O(slots)."""
-        owners = self.owners
-        if start >= len(owners) or owners[start]:
-            return start
-        raw = owners.tobytes()[OWNER_BYTES * start :]
-        return start + (len(raw) - len(raw.lstrip(b"\0"))) // OWNER_BYTES
+    def first_pending(self) -> int:
+        """The first pending slot; there must be one. O(slots)."""
+        if self.owners[0]:
+            return 0
+        raw = self.owners.tobytes()
+        return (len(raw) - len(raw.lstrip(b"\0"))) // OWNER_BYTES
 
     def last_pending(self) -> int:
         """The last pending slot; there must be one. O(slots)."""

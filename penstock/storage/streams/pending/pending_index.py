@@ -156,7 +156,7 @@ class PendingIndex:
         if not self.all_blocks.blocks:
             return self.rewound.peekitem(0)[1], 0
         block = self.all_blocks.blocks[0]
-        found = block, block.next_pending(0)
+        found = block, block.first_pending()
         return min(found, (self.rewound.peekitem(0)[1], 0), key=id_of) if self.rewound else found
 
     def last(self) -> PendingSlot:
