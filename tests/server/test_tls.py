@@ -365,7 +365,9 @@ def handshake_ends_well(theirs: ssl.SSLContext, flags: list[str]) -> bool:
 
 
 def test_directives_without_a_port_are_not_looked_at() -> None:
-    config_file.start(["--tls-cert-file", "/nowhere"])
+    settings = config_file.start(["--tls-cert-file", "/nowhere"])
+
+    assert settings.text("tls-cert-file") == "/nowhere"
 
 
 def test_a_replica_reaches_its_master_by_tls_only(server: ServerProcess, papers: Papers) -> None:

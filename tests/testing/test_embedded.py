@@ -380,8 +380,13 @@ def test_a_keyword_that_is_no_directive_is_a_type_error(name: str, error: str) -
 
 
 def test_what_a_configuration_file_may_say_is_a_keyword() -> None:
-    with penstock.Server(user="bob on nopass ~* +ping", rename_command="FLUSHALL GONE", lua_replicate_commands=True):
-        pass
+    with penstock.Server(
+        user="bob on nopass ~* +ping", rename_command="FLUSHALL GONE", lua_replicate_commands=True
+    ) as server:
+        client = server.client()
+
+        assert client.acl_users() == ["bob", "default"]
+        assert client.execute_command("GONE")
 
 
 def test_clients_and_the_url_have_the_password_that_the_server_requires(tmp_path: Path) -> None:
