@@ -10,7 +10,7 @@ class Lost(AssertionError):
     """Something that was answered is gone, or something is half there."""
 
 
-class Twin:
+class Model:
     """An engine without a disk that is told the same as the server was."""
 
     def __init__(self) -> None:
@@ -30,15 +30,15 @@ def check_private(link: Link, loader: PrivateLoader) -> object:
     """What is there must be what the first n requests lead to, n at least those answered: that picture, or Lost."""
     link.ask(b"SELECT", b"%d" % loader.database)
     found = picture(link.ask, loader.prefix)
-    twin = Twin()
+    model = Model()
     for request in loader.sent[: loader.answered]:
-        twin.tell(request)
-    wanted = first_wanted = picture(twin.ask, loader.prefix)
+        model.tell(request)
+    wanted = first_wanted = picture(model.ask, loader.prefix)
     for request in loader.sent[loader.answered :]:
         if found == wanted:
             break
-        twin.tell(request)
-        wanted = picture(twin.ask, loader.prefix)
+        model.tell(request)
+        wanted = picture(model.ask, loader.prefix)
     if found != wanted:
         raise Lost(
             f"{loader.prefix}: after {loader.answered} answered of {len(loader.sent)} sent\n"

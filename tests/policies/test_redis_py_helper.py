@@ -151,7 +151,7 @@ def test_the_words_are_those_that_are_typed(
 
 
 @pytest.fixture
-def twins() -> Iterator[list[penstock.Server]]:
+def servers() -> Iterator[list[penstock.Server]]:
     """Two servers with the same keys at the same moment."""
     with penstock.Server(penstock_test_clock=True) as one, penstock.Server(penstock_test_clock=True) as other:
         for server in (one, other):
@@ -171,9 +171,9 @@ def shown(server: penstock.Server) -> list[Any]:
 
 @of_each_case
 async def test_a_server_takes_them_from_clients_of_both_kinds(
-    twins: list[penstock.Server], function: Any, names: tuple[Any, ...], options: dict[str, Any], text: str
+    servers: list[penstock.Server], function: Any, names: tuple[Any, ...], options: dict[str, Any], text: str
 ) -> None:
-    one, other = twins
+    one, other = servers
 
     reply = function(one.client(), *names, **options)
 
@@ -182,8 +182,8 @@ async def test_a_server_takes_them_from_clients_of_both_kinds(
     assert shown(one) == shown(other)
 
 
-def test_a_pipeline_keeps_them(twins: list[penstock.Server]) -> None:
-    pipe = twins[0].client().pipeline()
+def test_a_pipeline_keeps_them(servers: list[penstock.Server]) -> None:
+    pipe = servers[0].client().pipeline()
 
     policies.set_group(pipe, "s", "g", ackwait=SECOND)
     policies.peek(pipe, "s", "g")

@@ -45,7 +45,7 @@ def of_lines(data: bytes, shapes: dict[bytes, int] = SHAPES) -> Batches:
     return found, line_parser.batches(data, 0, 1 << 30, shapes, found, one(NO_WORDS))
 
 
-TWINS = [of_bytes, of_lines, of_words]
+PARSERS = [of_bytes, of_lines, of_words]
 
 
 def requests_of(batches: list[RequestBatch]) -> list[list[bytes]]:
@@ -166,20 +166,22 @@ def test_requests_that_come_alone_are_what_the_strict_parser_reads(pipeline: lis
         assert all(batch.text in (b"", data) for batch in found)
 
 
-@pytest.mark.parametrize("twin", TWINS)
-def test_a_producers_pipeline_is_one_batch(twin: Callable[..., Any]) -> None:
-    ((batch,), _) = twin(b"".join([packed([*HEAD, b"f", b"%d" % n, b"g", b"x" * n]) for n in range(100)]))
+@pytest.mark.parametrize("parser", PARSERS)
+def test_a_producers_pipeline_is_one_batch(parser: Callable[..., Any]) -> None:
+    ((batch,), _) = parser(b"".join([packed([*HEAD, b"f", b"%d" % n, b"g", b"x" * n]) for n in range(100)]))
 
     assert (batch.prefix, batch.names, batch.width, batch.count) == (HEAD, [b"f", b"g"], 7, 100)
     assert batch.columns == [[b"%d" % n for n in range(100)], [b"x" * n for n in range(100)]]
 
 
 @pytest.mark.parametrize("middle", [[b"*"], [b"MAXLEN", b"~", b"90", b"*"]])
-@pytest.mark.parametrize("twin", TWINS)
-def test_what_tells_idempotent_requests_apart_does_not_part_them(twin: Callable[..., Any], middle: list[bytes]) -> None:
+@pytest.mark.parametrize("parser", PARSERS)
+def test_what_tells_idempotent_requests_apart_does_not_part_them(
+    parser: Callable[..., Any], middle: list[bytes]
+) -> None:
     sent = [[b"XADD", b"s", b"IDMP", b"p%d" % (n % 3), b"i%d" % n, *middle, b"f", b"x" * n] for n in range(30)]
     data = b"".join(map(packed, sent))
-    ((batch,), size) = twin(data)
+    ((batch,), size) = parser(data)
 
     assert (batch.prefix, batch.middle, batch.names, batch.count) == ([b"XADD", b"s", b"IDMP"], middle, [b"f"], 30)
     assert batch.own == [[b"p%d" % (n % 3) for n in range(30)], [b"i%d" % n for n in range(30)]]
@@ -188,11 +190,11 @@ def test_what_tells_idempotent_requests_apart_does_not_part_them(twin: Callable[
     assert batch.word_bytes() == sum(len(word) for request in sent for word in request)
 
 
-@pytest.mark.parametrize("twin", TWINS)
-def test_ids_of_their_own_do_not_part_requests(twin: Callable[..., Any]) -> None:
+@pytest.mark.parametrize("parser", PARSERS)
+def test_ids_of_their_own_do_not_part_requests(parser: Callable[..., Any]) -> None:
     sent = [[b"XADD", b"s", b"%d-1" % n, b"f", b"x" * n, b"g", b"y"] for n in range(30)]
     data = b"".join(map(packed, sent))
-    ((batch,), size) = twin(data)
+    ((batch,), size) = parser(data)
 
     assert (batch.prefix, batch.middle, batch.names, batch.count) == ([b"XADD", b"s"], [], [b"f", b"g"], 30)
     assert batch.own == [[b"%d-1" % n for n in range(30)]]
@@ -201,31 +203,31 @@ def test_ids_of_their_own_do_not_part_requests(twin: Callable[..., Any]) -> None
     assert not batch.is_one_repeated()
 
 
-@pytest.mark.parametrize("twin", TWINS)
-def test_ids_and_stars_are_not_in_one_batch(twin: Callable[..., Any]) -> None:
+@pytest.mark.parametrize("parser", PARSERS)
+def test_ids_and_stars_are_not_in_one_batch(parser: Callable[..., Any]) -> None:
     sent = [[b"XADD", b"s", own, b"f", b"v"] for own in (b"1-1", b"1-2", b"*", b"*", b"NOMKSTREAM", b"", b"2", b"3-*")]
 
-    batches, _ = twin(b"".join(map(packed, sent)))
+    batches, _ = parser(b"".join(map(packed, sent)))
 
     assert [(batch.prefix, batch.own) for batch in batches[:2]] == [([b"XADD", b"s"], [[b"1-1", b"1-2"]]), (HEAD, [])]
     assert [batch.count for batch in batches] == [2, 2, 1, 1, 2]
 
 
-@pytest.mark.parametrize("twin", TWINS)
-def test_entries_with_other_field_names_are_requests_of_one_name(twin: Callable[..., Any]) -> None:
+@pytest.mark.parametrize("parser", PARSERS)
+def test_entries_with_other_field_names_are_requests_of_one_name(parser: Callable[..., Any]) -> None:
     sent = [[b"XADD", b"s", b"%d-1" % n, b"f", b"v", b"g%d" % (n % 2), b"v"] for n in range(9)]
 
-    batches, _ = twin(b"".join(map(packed, sent)), TOGETHER)
+    batches, _ = parser(b"".join(map(packed, sent)), TOGETHER)
 
     assert [(batch.prefix, batch.count) for batch in batches] == [([b"XADD"], 9)]
     assert requests_of(batches) == sent
 
 
-@pytest.mark.parametrize("twin", TWINS)
-def test_requests_with_one_name_and_as_many_words_are_one_batch(twin: Callable[..., Any]) -> None:
+@pytest.mark.parametrize("parser", PARSERS)
+def test_requests_with_one_name_and_as_many_words_are_one_batch(parser: Callable[..., Any]) -> None:
     sent = [[b"GET", b"a"], [b"GET", b"b"], [b"GET", b"c", b"d"], [b"GET", b"e", b"f"], [b"get", b"a"], [b"SET", b"a"]]
 
-    batches, _ = twin(b"".join(map(packed, sent)))
+    batches, _ = parser(b"".join(map(packed, sent)))
 
     assert [(batch.prefix, batch.width, batch.count) for batch in batches[:2]] == [([b"GET"], 2, 2), ([b"GET"], 3, 2)]
     assert [batch.count for batch in batches[2:]] == [1, 1]
@@ -235,11 +237,11 @@ def test_requests_with_one_name_and_as_many_words_are_one_batch(twin: Callable[.
     assert requests_of([batches[1].part(0, 1), batches[1].after(1)]) == [sent[2], sent[3]]
 
 
-@pytest.mark.parametrize("twin", TWINS)
-def test_requests_that_fit_no_columns_stay_together_up_to_two_that_do(twin: Callable[..., Any]) -> None:
+@pytest.mark.parametrize("parser", PARSERS)
+def test_requests_that_fit_no_columns_stay_together_up_to_two_that_do(parser: Callable[..., Any]) -> None:
     sent = [[b"XADD", key, b"*", b"f", b"v"] for key in (b"a", b"b", b"c", b"d", b"d", b"e", b"f")]
 
-    batches, _ = twin(b"".join(map(packed, sent)), TOGETHER)
+    batches, _ = parser(b"".join(map(packed, sent)), TOGETHER)
 
     assert [(batch.prefix, batch.count) for batch in batches] == [
         ([b"XADD"], 3),
@@ -259,11 +261,11 @@ def test_requests_with_neighbours_that_may_fit_columns_keep_their_bytes() -> Non
 
 
 @pytest.mark.parametrize("values", [1, 15, 40], ids=["one value", "columns", "too many words for columns"])
-@pytest.mark.parametrize("twin", TWINS)
-def test_a_batch_gives_the_words_at_a_position_however_it_keeps_them(twin: Callable[..., Any], values: int) -> None:
+@pytest.mark.parametrize("parser", PARSERS)
+def test_a_batch_gives_the_words_at_a_position_however_it_keeps_them(parser: Callable[..., Any], values: int) -> None:
     sent = [[b"SET", b"k%d" % n, *[b"v%d.%d" % (n, at) for at in range(values - 1)]] for n in range(5)]
 
-    ((batch,), _) = twin(b"".join(map(packed, sent)))
+    ((batch,), _) = parser(b"".join(map(packed, sent)))
 
     assert (batch.prefix, batch.width, batch.count) == ([b"SET"], values + 1, 5)
     assert requests_of([batch.part(0, 1), batch.part(1, 3), batch.after(3)]) == sent
@@ -274,9 +276,9 @@ def test_a_batch_gives_the_words_at_a_position_however_it_keeps_them(twin: Calla
     assert batch.size() == sum(request_bytes(request) for request in sent)
 
 
-@pytest.mark.parametrize("twin", TWINS)
-def test_a_part_of_a_batch_is_its_requests(twin: Callable[..., Any]) -> None:
-    ((batch,), _) = twin(b"".join([packed([b"XACK", b"s", b"g", b"%d-1" % n]) for n in range(9)]))
+@pytest.mark.parametrize("parser", PARSERS)
+def test_a_part_of_a_batch_is_its_requests(parser: Callable[..., Any]) -> None:
+    ((batch,), _) = parser(b"".join([packed([b"XACK", b"s", b"g", b"%d-1" % n]) for n in range(9)]))
 
     assert requests_of([batch.part(2, 5), batch.after(8), batch.after(9)]) == [
         [b"XACK", b"s", b"g", b"%d-1" % n] for n in (2, 3, 4, 8)
@@ -284,9 +286,9 @@ def test_a_part_of_a_batch_is_its_requests(twin: Callable[..., Any]) -> None:
 
 
 @pytest.mark.parametrize("behind", [packed([b"XLEN", b"s"]), packed([*HEAD, b"g", b"v"]), packed([b"XADD"])])
-@pytest.mark.parametrize("twin", TWINS)
-def test_what_begins_otherwise_is_a_batch_of_its_own(twin: Callable[..., Any], behind: bytes) -> None:
-    batches, _ = twin(ADD * 3 + behind)
+@pytest.mark.parametrize("parser", PARSERS)
+def test_what_begins_otherwise_is_a_batch_of_its_own(parser: Callable[..., Any], behind: bytes) -> None:
+    batches, _ = parser(ADD * 3 + behind)
 
     assert [batch.count for batch in batches] == [3, 1]
 
@@ -317,9 +319,9 @@ def test_what_is_not_whole_or_not_ordinary_is_left(behind: bytes) -> None:
         "IDMP with an id",
     ],
 )
-@pytest.mark.parametrize("twin", TWINS)
-def test_these_stay_alone(twin: Callable[..., Any], sent: bytes) -> None:
-    assert [batch.count for batch in twin(sent * 3)[0]] == [1, 1, 1]
+@pytest.mark.parametrize("parser", PARSERS)
+def test_these_stay_alone(parser: Callable[..., Any], sent: bytes) -> None:
+    assert [batch.count for batch in parser(sent * 3)[0]] == [1, 1, 1]
 
 
 @settings(deadline=None)

@@ -181,10 +181,10 @@ class MemoryDisk:
                     else:
                         del names[path]
         for path, node in names.items():
-            twin = after.files[path] = after.safe_files[path] = MemoryNode()
-            twin.safe = node.after_power_loss(chance)
-            twin.seen = bytearray(twin.safe)
-            twin.taken = len(twin.seen)
+            kept = after.files[path] = after.safe_files[path] = MemoryNode()
+            kept.safe = node.after_power_loss(chance)
+            kept.seen = bytearray(kept.safe)
+            kept.taken = len(kept.seen)
         after.directories = set(self.directories)
         after.reserves = self.reserves
         return after

@@ -97,10 +97,10 @@ class WorldDisk(MemoryDisk):
 
     def copied(self) -> MemoryDisk:
         """What is in the files now, for a reader that changes nothing here."""
-        twin = MemoryDisk()
+        copied = MemoryDisk()
         for path, node in self.files.items():
-            copy = twin.files[path] = twin.safe_files[path] = MemoryNode()
+            copy = copied.files[path] = copied.safe_files[path] = MemoryNode()
             copy.seen = bytearray(node.seen)
             copy.safe = bytes(node.seen)
-        twin.directories = set(self.directories)
-        return twin
+        copied.directories = set(self.directories)
+        return copied

@@ -83,17 +83,17 @@ class Selector:
         self._rules: list[str] = [NO_COMMANDS]
 
     def copy(self) -> "Selector":
-        twin = Selector(self._catalog)
-        twin.all_keys, twin.keys = (
+        copied = Selector(self._catalog)
+        copied.all_keys, copied.keys = (
             self.all_keys,
             [KeyPattern(kept.pattern, kept.reads, kept.writes) for kept in self.keys],
         )
-        twin.all_channels, twin.channels = self.all_channels, list(self.channels)
-        twin._channel_globs = list(self._channel_globs)
-        twin.allowed = set(self.allowed)
-        twin.first_arguments = {name: list(words) for name, words in self.first_arguments.items()}
-        twin._rules = list(self._rules)
-        return twin
+        copied.all_channels, copied.channels = self.all_channels, list(self.channels)
+        copied._channel_globs = list(self._channel_globs)
+        copied.allowed = set(self.allowed)
+        copied.first_arguments = {name: list(words) for name, words in self.first_arguments.items()}
+        copied._rules = list(self._rules)
+        return copied
 
     # -- asking -----------------------------------------------------------------------------------------------------
 

@@ -49,10 +49,10 @@ class User:
         self._last: list[bytes] = []
 
     def copy(self) -> "User":
-        twin = User(self.name, [selector.copy() for selector in self.selectors])
-        twin.enabled, twin.open_to_all, twin.hashes = self.enabled, self.open_to_all, list(self.hashes)
-        twin.sanitizes = self.sanitizes
-        return twin
+        copied = User(self.name, [selector.copy() for selector in self.selectors])
+        copied.enabled, copied.open_to_all, copied.hashes = self.enabled, self.open_to_all, list(self.hashes)
+        copied.sanitizes = self.sanitizes
+        return copied
 
     # -- logging in -------------------------------------------------------------------------------------------------
 

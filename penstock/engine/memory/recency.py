@@ -118,9 +118,9 @@ def beside(server: ServerState, session: Session) -> Context:
     context = server.context
     if not isinstance(context, NotingContext):
         return Context(server, session)
-    twin = NotingContext(server, session, server.settings.text("maxmemory-policy"))
-    twin.uses = context.uses
-    return twin
+    made = NotingContext(server, session, server.settings.text("maxmemory-policy"))
+    made.uses = context.uses
+    return made
 
 
 def uses_of(server: ServerState) -> Uses | None:

@@ -64,11 +64,11 @@ def _as_known(row: Command, compatibility: Compatibility) -> Command:
     """A command like it that names what is hidden of it; itself where nothing can be."""
     if compatibility.knows_whole(row):
         return row
-    twin = row.as_known(compatibility.declaration(row), {})
+    limited = row.as_known(compatibility.declaration(row), {})
     for word, below in row.subcommands.items():
         if compatibility.has_command(below):
-            twin.subcommands[word] = _as_known(command_of(below), compatibility)
-    return twin
+            limited.subcommands[word] = _as_known(command_of(below), compatibility)
+    return limited
 
 
 def with_arity(row: Command, request: list[bytes]) -> Command:

@@ -41,11 +41,11 @@ def rename(rows: Table, lines: Sequence[tuple[str, str]]) -> tuple[Table, Table]
 def _renamed(row: Command, name: bytes) -> Command:
     """The same command under another name: its handler is given its own one."""
     below: dict[bytes, Row] = {word: _renamed(command_of(one), name) for word, one in row.subcommands.items()}
-    twin = row.as_known(row.declared, below)
-    twin.batch_handler = None  # it would log the new name
+    renamed = row.as_known(row.declared, below)
+    renamed.batch_handler = None  # it would log the new name
     if row.handler is not None:
-        twin.handler = _named(row.handler, name)
-    return twin
+        renamed.handler = _named(row.handler, name)
+    return renamed
 
 
 def _named(handler: Handler, name: bytes) -> Handler:

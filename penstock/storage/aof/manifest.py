@@ -51,10 +51,10 @@ class Manifest:
 
     def copy(self) -> "Manifest":
         """A copy with lists of its own."""
-        twin = Manifest()
-        twin.base = self.base
-        twin.history, twin.increments = self.history[:], self.increments[:]
-        return twin
+        copied = Manifest()
+        copied.base = self.base
+        copied.history, copied.increments = self.history[:], self.increments[:]
+        return copied
 
     def retire(self, file: LogFile) -> None:
         """Mark a file as no longer needed: history."""

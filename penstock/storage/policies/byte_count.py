@@ -41,6 +41,6 @@ class ByteCount:
         assert self.total == sum(self.size_at(segment, slot) for segment, slot in slots), "the bytes are miscounted"
 
     def copy(self) -> "ByteCount":
-        twin = ByteCount(self._size_of)
-        twin.counted_to, twin.total = self.counted_to, self.total
-        return twin
+        copied = ByteCount(self._size_of)
+        copied.counted_to, copied.total = self.counted_to, self.total
+        return copied

@@ -78,19 +78,19 @@ class GroupSettings:
         self.look_ahead = NONE
 
     def copy(self) -> "GroupSettings":
-        twin = GroupSettings()
-        twin.ack_wait_ms, twin.reap_ms = self.ack_wait_ms, self.reap_ms
-        twin.backoff_min_ms, twin.backoff_max_ms = self.backoff_min_ms, self.backoff_max_ms
-        twin.jitter_percent = self.jitter_percent
-        twin.key_field = self.key_field
-        twin.max_deliver, twin.dead_letter = self.max_deliver, self.dead_letter
-        twin.paused_until_ms, twin.in_flight = self.paused_until_ms, self.in_flight
-        twin.rate, twin.rate_ms = self.rate, self.rate_ms
-        twin.gives_back = self.gives_back
-        twin.expire_ms, twin.expire_field = self.expire_ms, self.expire_field
-        twin.parallel, twin.fair, twin.look_ahead = self.parallel, self.fair, self.look_ahead
-        twin.priority_field, twin.aging_ms = self.priority_field, self.aging_ms
-        return twin
+        copied = GroupSettings()
+        copied.ack_wait_ms, copied.reap_ms = self.ack_wait_ms, self.reap_ms
+        copied.backoff_min_ms, copied.backoff_max_ms = self.backoff_min_ms, self.backoff_max_ms
+        copied.jitter_percent = self.jitter_percent
+        copied.key_field = self.key_field
+        copied.max_deliver, copied.dead_letter = self.max_deliver, self.dead_letter
+        copied.paused_until_ms, copied.in_flight = self.paused_until_ms, self.in_flight
+        copied.rate, copied.rate_ms = self.rate, self.rate_ms
+        copied.gives_back = self.gives_back
+        copied.expire_ms, copied.expire_field = self.expire_ms, self.expire_field
+        copied.parallel, copied.fair, copied.look_ahead = self.parallel, self.fair, self.look_ahead
+        copied.priority_field, copied.aging_ms = self.priority_field, self.aging_ms
+        return copied
 
     @property
     def chooses(self) -> bool:
@@ -345,11 +345,11 @@ class GroupPolicy:
 
     def copy(self) -> "GroupPolicy":
         """A copy that shares nothing. O(n log n)."""
-        twin = GroupPolicy()
-        twin.settings = self.settings.copy()
-        twin.ready, twin.order, twin.serial = dict(self.ready), SortedList(self.order), self.serial
-        twin.window, twin.attempts = self.window.copy(), dict(self.attempts)
-        return twin
+        copied = GroupPolicy()
+        copied.settings = self.settings.copy()
+        copied.ready, copied.order, copied.serial = dict(self.ready), SortedList(self.order), self.serial
+        copied.window, copied.attempts = self.window.copy(), dict(self.attempts)
+        return copied
 
     def memory_usage(self) -> int:
         """An estimate in bytes. O(1)."""

@@ -46,9 +46,9 @@ class RateWindow:
         self.count = 0
 
     def copy(self) -> "RateWindow":
-        twin = RateWindow()
-        twin.pairs, twin.count = self.pairs.copy(), self.count
-        return twin
+        copied = RateWindow()
+        copied.pairs, copied.count = self.pairs.copy(), self.count
+        return copied
 
     def check(self) -> None:
         """Assert the invariants."""

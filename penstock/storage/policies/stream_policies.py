@@ -49,12 +49,12 @@ class StreamSettings:
         self.missed: bytes | None = None
 
     def copy(self) -> "StreamSettings":
-        twin = StreamSettings()
-        twin.max_length, twin.max_age_ms, twin.references = self.max_length, self.max_age_ms, self.references
-        twin.max_bytes, twin.idle_group_ms = self.max_bytes, self.idle_group_ms
-        twin.forward, twin.at_field, twin.after_ms = self.forward, self.at_field, self.after_ms
-        twin.every_field, twin.missed = self.every_field, self.missed
-        return twin
+        copied = StreamSettings()
+        copied.max_length, copied.max_age_ms, copied.references = self.max_length, self.max_age_ms, self.references
+        copied.max_bytes, copied.idle_group_ms = self.max_bytes, self.idle_group_ms
+        copied.forward, copied.at_field, copied.after_ms = self.forward, self.at_field, self.after_ms
+        copied.every_field, copied.missed = self.every_field, self.missed
+        return copied
 
     @property
     def trims(self) -> bool:
@@ -174,15 +174,15 @@ class StreamPolicies:
 
     def copy(self) -> "StreamPolicies":
         """A copy for a copied stream; all entries of that are still to be processed."""
-        twin = StreamPolicies()
-        twin.settings = self.settings.copy()
-        twin.floor = self.floor
-        twin.copied_to = self.copied_to
-        twin.byte_count = None if self.byte_count is None else self.byte_count.copy()
-        twin.used_ms, twin.idle, twin.idle_due_ms = dict(self.used_ms), set(self.idle), self.idle_due_ms
-        twin.start_sweep()
-        twin.due_ms = twin.groups_due_ms = AT_ONCE
-        return twin
+        copied = StreamPolicies()
+        copied.settings = self.settings.copy()
+        copied.floor = self.floor
+        copied.copied_to = self.copied_to
+        copied.byte_count = None if self.byte_count is None else self.byte_count.copy()
+        copied.used_ms, copied.idle, copied.idle_due_ms = dict(self.used_ms), set(self.idle), self.idle_due_ms
+        copied.start_sweep()
+        copied.due_ms = copied.groups_due_ms = AT_ONCE
+        return copied
 
     def memory_usage(self) -> int:
         """An estimate in bytes. O(1)."""

@@ -84,10 +84,10 @@ class Producers:
 
     def copy(self) -> "Producers":
         """A copy that shares nothing. O(iids)."""
-        twin = Producers(self.duration_s, self.max_size)
-        twin.pids = {pid: iids.copy() for pid, iids in self.pids.items()}
-        twin.added, twin.duplicates = self.added, self.duplicates
-        return twin
+        copied = Producers(self.duration_s, self.max_size)
+        copied.pids = {pid: iids.copy() for pid, iids in self.pids.items()}
+        copied.added, copied.duplicates = self.added, self.duplicates
+        return copied
 
     def memory_usage(self) -> int:
         """An estimate in bytes, from the first producers. O(1)."""

@@ -163,11 +163,11 @@ class Node:
 
     def copy(self) -> "Node":
         """A copy; the list of field names, which never changes, is shared. O(1)."""
-        twin = Node(self.first_ms, self.first_seq)
-        twin.last_ms, twin.last_seq = self.last_ms, self.last_seq
-        twin.live, twin.total, twin.entries_size = self.live, self.total, self.entries_size
-        twin._names, twin._same_fields_size = self._names, self._same_fields_size
-        return twin
+        copied = Node(self.first_ms, self.first_seq)
+        copied.last_ms, copied.last_seq = self.last_ms, self.last_seq
+        copied.live, copied.total, copied.entries_size = self.live, self.total, self.entries_size
+        copied._names, copied._same_fields_size = self._names, self._same_fields_size
+        return copied
 
 
 def node_of_layout(

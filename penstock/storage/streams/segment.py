@@ -370,17 +370,17 @@ class Segment:
 
     def copy(self) -> "Segment":
         """A copy; data that never changes is shared. O(slots)."""
-        twin = Segment()
-        twin.sealed, twin.size, twin.first, twin.live = self.sealed, self.size, self.first, self.live
-        twin.deleted = None if self.deleted is None else bytearray(self.deleted)
+        copied = Segment()
+        copied.sealed, copied.size, copied.first, copied.live = self.sealed, self.size, self.first, self.live
+        copied.deleted = None if self.deleted is None else bytearray(self.deleted)
         if self.sealed:
-            twin.ms, twin.seq = self.ms, self.seq
-            twin.compressed, twin._compressor = self.compressed, self._compressor
+            copied.ms, copied.seq = self.ms, self.seq
+            copied.compressed, copied._compressor = self.compressed, self._compressor
             if not self.compressed:
-                twin.blob, twin.offsets = self.blob, self.offsets
+                copied.blob, copied.offsets = self.blob, self.offsets
         else:
-            twin.ms, twin.seq, twin.parts = self.ms[:], self.seq[:], self.parts[:]
-        return twin
+            copied.ms, copied.seq, copied.parts = self.ms[:], self.seq[:], self.parts[:]
+        return copied
 
     def check(self) -> None:
         """Assert the invariants."""

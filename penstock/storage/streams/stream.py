@@ -547,17 +547,17 @@ class Stream:
 
     def copy(self) -> "Stream":
         """A copy; the bytes of sealed segments are shared. O(segments' slots + nodes + groups)."""
-        twin = Stream(self.limits, self.producers.copy())
+        made = Stream(self.limits, self.producers.copy())
         places: dict[int, Segment] = {}
         for segment in self.segments:
             places[id(segment)] = segment.copy()
-            twin.segments.append(places[id(segment)])
-        twin.firsts, twin.nodes = self.firsts[:], [node.copy() for node in self.nodes]
-        twin.length, twin.last_id, twin.max_deleted_id = self.length, self.last_id, self.max_deleted_id
-        twin.entries_added, twin.rewound, twin.loaded_segments = self.entries_added, self.rewound, self.loaded_segments
-        twin.policies = None if self.policies is None else self.policies.copy()
-        twin.groups = {name: group.copy(places) for name, group in self.groups.items()}
-        return twin
+            made.segments.append(places[id(segment)])
+        made.firsts, made.nodes = self.firsts[:], [node.copy() for node in self.nodes]
+        made.length, made.last_id, made.max_deleted_id = self.length, self.last_id, self.max_deleted_id
+        made.entries_added, made.rewound, made.loaded_segments = self.entries_added, self.rewound, self.loaded_segments
+        made.policies = None if self.policies is None else self.policies.copy()
+        made.groups = {name: group.copy(places) for name, group in self.groups.items()}
+        return made
 
     def memory_usage(self) -> int:
         """An estimate in bytes, from some of the segments, groups and blocks: entries, ids, nodes, producers. O(1)."""

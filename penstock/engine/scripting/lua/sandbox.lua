@@ -306,11 +306,11 @@ end
 -- the globals ----------------------------------------------------------------------------------------------------------
 
 local function copy(table)
-    local twin = {}
+    local copied = {}
     for name, held in raw_pairs(table) do
-        twin[name] = held
+        copied[name] = held
     end
-    return twin
+    return copied
 end
 
 local base = copy(shared.base)

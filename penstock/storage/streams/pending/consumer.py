@@ -26,9 +26,9 @@ class Consumer:
 
     def copy(self) -> "Consumer":
         """A copy for a copied group, still without its blocks."""
-        twin = Consumer(self.name, self.number, self.seen_ms)
-        twin.active_ms, twin.pending = self.active_ms, self.pending
-        return twin
+        copied = Consumer(self.name, self.number, self.seen_ms)
+        copied.active_ms, copied.pending = self.active_ms, self.pending
+        return copied
 
     def owns_one_each(self) -> bool:
         """Whether it owns one entry in each of its blocks, as a consumer of few entries often does. O(1)."""

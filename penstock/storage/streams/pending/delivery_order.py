@@ -94,10 +94,10 @@ class ArrivalQueue:
 
     def copy(self) -> "ArrivalQueue":
         """A copy that shares nothing. O(cells)."""
-        twin = ArrivalQueue()
-        twin.base, twin.stale, twin.claimable_from = self.base, self.stale, self.claimable_from
-        twin.ms, twin.seq, twin.times = self.ms[:], self.seq[:], self.times[:]
-        return twin
+        copied = ArrivalQueue()
+        copied.base, copied.stale, copied.claimable_from = self.base, self.stale, self.claimable_from
+        copied.ms, copied.seq, copied.times = self.ms[:], self.seq[:], self.times[:]
+        return copied
 
 
 class DeliveryOrder:
@@ -304,14 +304,14 @@ class DeliveryOrder:
 
     def copy(self, by_id: PendingIndex) -> "DeliveryOrder":
         """The same order of a copied index. O(cells)."""
-        twin = DeliveryOrder(by_id)
-        twin.last_ms, twin.last_seq, twin.id_order_end_ms = self.last_ms, self.last_seq, self.id_order_end_ms
-        twin.queued_ms = self.queued_ms
-        twin.claimable_from, twin.serial = self.claimable_from, self.serial
-        twin.released = self.released
-        twin.nack_zone, twin.recent = self.nack_zone.copy(), self.recent.copy()
-        twin.out_of_order, twin.deleted_pending = SortedList(self.out_of_order), SortedList(self.deleted_pending)
-        return twin
+        copied = DeliveryOrder(by_id)
+        copied.last_ms, copied.last_seq, copied.id_order_end_ms = self.last_ms, self.last_seq, self.id_order_end_ms
+        copied.queued_ms = self.queued_ms
+        copied.claimable_from, copied.serial = self.claimable_from, self.serial
+        copied.released = self.released
+        copied.nack_zone, copied.recent = self.nack_zone.copy(), self.recent.copy()
+        copied.out_of_order, copied.deleted_pending = SortedList(self.out_of_order), SortedList(self.deleted_pending)
+        return copied
 
     def memory_usage(self) -> int:
         """An estimate in bytes; without what XSETID put into `deleted_pending` before anything was queued. O(1)."""

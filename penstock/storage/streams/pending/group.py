@@ -80,19 +80,19 @@ class Group:
             self.policy.readers.pop(consumer.name, None)
         return self.pel.remove_owner(consumer)
 
-    def copy(self, twins: "dict[int, Segment]") -> "Group":
-        """A copy of the group beside copied segments; `twins` maps the id() of a segment to its copy.
+    def copy(self, copies: "dict[int, Segment]") -> "Group":
+        """A copy of the group beside copied segments; `copies` maps the id() of a segment to its copy.
 
         O(slots of the blocks + n log n).
         """
-        twin = Group(self.name, self.last_id, self.entries_read)
-        twin.pel = self.pel.copy(twins)
+        copied = Group(self.name, self.last_id, self.entries_read)
+        copied.pel = self.pel.copy(copies)
         for consumer in self.consumers.values():
-            owner = twin.pel.owners[consumer.number]
+            owner = copied.pel.owners[consumer.number]
             assert owner is not None, "a consumer has its number"
-            twin.consumers[owner.name] = owner
-        twin.set_policy(None if self.policy is None else self.policy.copy())
-        return twin
+            copied.consumers[owner.name] = owner
+        copied.set_policy(None if self.policy is None else self.policy.copy())
+        return copied
 
     def memory_usage(self) -> int:
         """An estimate in bytes, from the sizes of some blocks and a consumer. O(1)."""

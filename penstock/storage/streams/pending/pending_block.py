@@ -325,11 +325,11 @@ class PendingBlock:
 
     def copy(self, segment: Segment) -> "PendingBlock":
         """A copy beside another segment with the same ids. O(slots)."""
-        twin = PendingBlock(segment)
-        twin.owners, twin.times, twin.counts = self.owners[:], self.times[:], self.counts[:]
-        twin.places = None if self.places is None else self.places[:]
-        twin.pending, twin.owner_counts = self.pending, dict(self.owner_counts)
-        return twin
+        copied = PendingBlock(segment)
+        copied.owners, copied.times, copied.counts = self.owners[:], self.times[:], self.counts[:]
+        copied.places = None if self.places is None else self.places[:]
+        copied.pending, copied.owner_counts = self.pending, dict(self.owner_counts)
+        return copied
 
     def memory_usage(self) -> int:
         """An estimate in bytes, with its place in the lists of its owners. O(1)."""

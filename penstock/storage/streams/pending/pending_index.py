@@ -197,15 +197,15 @@ class PendingIndex:
         """Whether a block is that of a rewound pending entry. O(1)."""
         return bool(self.rewound) and self.rewound.get(block.first_id) is block
 
-    def copy(self, twins: "dict[int, Segment]") -> "PendingIndex":
-        """A copy beside copied segments; `twins` maps the id() of a segment to its copy. O(slots)."""
-        twin = PendingIndex()
-        twin.all_blocks.firsts = self.all_blocks.firsts[:]
-        twin.all_blocks.blocks = [
-            block.copy(twins.get(id(block.segment), block.segment)) for block in self.all_blocks.blocks
+    def copy(self, copies: "dict[int, Segment]") -> "PendingIndex":
+        """A copy beside copied segments; `copies` maps the id() of a segment to its copy. O(slots)."""
+        copied = PendingIndex()
+        copied.all_blocks.firsts = self.all_blocks.firsts[:]
+        copied.all_blocks.blocks = [
+            block.copy(copies.get(id(block.segment), block.segment)) for block in self.all_blocks.blocks
         ]
-        twin.rewound = SortedDict({entry_id: block.copy(block.segment) for entry_id, block in self.rewound.items()})
-        return twin
+        copied.rewound = SortedDict({entry_id: block.copy(block.segment) for entry_id, block in self.rewound.items()})
+        return copied
 
     def check(self) -> None:
         """Assert the invariants."""

@@ -374,26 +374,26 @@ class PendingList:
 
     # -- the whole list ---------------------------------------------------------------------------------------------
 
-    def copy(self, twins: "dict[int, Segment]") -> "PendingList":
-        """A copy beside copied segments, with consumers of its own; `twins` maps the id() of a segment to its copy.
+    def copy(self, copies: "dict[int, Segment]") -> "PendingList":
+        """A copy beside copied segments, with consumers of its own; `copies` maps the id() of a segment to its copy.
 
         O(slots of the blocks + n log n).
         """
-        twin = PendingList()
-        twin.by_id = self.by_id.copy(twins)
-        twin.owners = [None if owner is None else owner.copy() for owner in self.owners]
-        twin._free_numbers = self._free_numbers[:]
-        for block in twin.by_id.all_blocks.blocks:
+        copied = PendingList()
+        copied.by_id = self.by_id.copy(copies)
+        copied.owners = [None if owner is None else owner.copy() for owner in self.owners]
+        copied._free_numbers = self._free_numbers[:]
+        for block in copied.by_id.all_blocks.blocks:
             for number in block.owner_counts:
-                owner = twin.owners[number]
+                owner = copied.owners[number]
                 if owner is not None:
                     owner.owned_blocks.add(block)
-        twin.count, twin.order = self.count, self.order.copy(twin.by_id)
-        timed = in_time_order(twin.order)
+        copied.count, copied.order = self.count, self.order.copy(copied.by_id)
+        timed = in_time_order(copied.order)
         by_id = sorted(timed, key=lambda found: (found[0].times[found[1]], id_of(found)))
         if timed != by_id:  # COPY sorts entries with equal times by id (Redis 8.6.3)
-            twin.order.sort(by_id)
-        return twin
+            copied.order.sort(by_id)
+        return copied
 
     def memory_usage(self) -> int:
         """An estimate in bytes without the consumers, from the sizes of some blocks. O(1)."""
