@@ -3,78 +3,30 @@
 The server's process is stopped while clients go and elements are pushed. So it learns of both at once, in any order.
 """
 
-import os
 import random
-import signal
 import socket
-import ssl
 import struct
 import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Final
 
 import pytest
 import redis
 
 from tests.support.blocking_requests import SETUP, WAITING, Waiting
-from tests.support.certificates import Authority
-from tests.support.reference_server import free_port
+from tests.support.doors import Doors, open_doors
 from tests.support.seeds import seeds
-from tests.support.server_process import ServerProcess, running_server
 
-PATIENCE_S: Final = 60.0
 AT_ONCE: Final = struct.pack("ii", 1, 0)  # SO_LINGER: close resets the connection
 MOST_CLIENTS: Final = 6
 TRIES: Final = 10_000
 
 
-@dataclass
-class Doors:
-    """The ways into one server."""
-
-    server: ServerProcess
-    path: Path
-    tls_port: int
-    context: ssl.SSLContext
-
-    def tcp(self) -> socket.socket:
-        return socket.create_connection(("127.0.0.1", self.server.port), PATIENCE_S)
-
-    def tls(self) -> socket.socket:
-        plain = socket.create_connection(("127.0.0.1", self.tls_port), PATIENCE_S)
-        return self.context.wrap_socket(plain, server_hostname="localhost")
-
-    def unix(self) -> socket.socket:
-        link = socket.socket(socket.AF_UNIX)
-        link.settimeout(PATIENCE_S)
-        link.connect(str(self.path))
-        return link
-
-    def stop(self) -> None:
-        """Have the process stand still from now on."""
-        os.kill(self.server.pid, signal.SIGSTOP)
-        os.waitpid(self.server.pid, os.WUNTRACED)
-
-    def go_on(self) -> None:
-        os.kill(self.server.pid, signal.SIGCONT)
-
-
 @pytest.fixture(scope="module", params=["uvloop", "asyncio"])
 def doors(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Doors]:
-    folder = tmp_path_factory.mktemp("doors")
-    authority = Authority(folder)
-    pair = authority.sign("server")
-    path, tls_port = folder / "socket", free_port()
-    flags = (
-        "--appendonly", "no", "--unixsocket", str(path), "--tls-port", str(tls_port), "--tls-auth-clients", "no",
-        "--tls-cert-file", str(pair.certificate), "--tls-key-file", str(pair.key),
-        "--tls-ca-cert-file", str(authority.file),
-    )  # fmt: skip
-    with running_server("--port", str(free_port()), *flags, environment={"PENSTOCK_LOOP": request.param}) as server:
-        yield Doors(server, path, tls_port, ssl.create_default_context(cafile=str(authority.file)))
+    with open_doors(request.param, tmp_path_factory.mktemp("doors")) as opened:
+        yield opened
 
 
 # -- how a client goes ------------------------------------------------------------------------------------------------
