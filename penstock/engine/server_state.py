@@ -192,9 +192,7 @@ class ServerState:
             session.keep_endpoints()
             self.scripts.disconnected.append(session)
             return
-        if session.blocked is not None:
-            self.blocking.leave(session.blocked, self.clock.now_us() // 1000)
-            session.blocked = None
+        self.forget_blocked(session)
         if session.reads_as and not self.persistence.wanted_shutdown:
             self.policies.ended += [(session.id, place) for place in session.reads_as]
         clients = self.clients
@@ -209,6 +207,12 @@ class ServerState:
         if session.id in clients.sessions:
             del clients.sessions[session.id]
         session.link = None
+
+    def forget_blocked(self, session: Session) -> None:
+        """A session's blocked request, if it has one, is not served any more."""
+        if session.blocked is not None:
+            self.blocking.leave(session.blocked, self.clock.now_us() // 1000)
+            session.blocked = None
 
     def _change_aof_compat(self) -> None:
         """CONFIG SET aof-compat-version: from now on the log has the commands of another version."""

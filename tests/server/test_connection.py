@@ -7,6 +7,7 @@ import pytest
 
 from penstock.server.connections.connection import MOST_UNSENT, REQUESTS_A_TURN, address_of
 from tests.support.fake_server import FakeServer
+from tests.support.whole_server import WholeServer
 
 PIPELINE = b"PING\r\n*2\r\n$4\r\nECHO\r\n$2\r\nhi\r\n*1\r\n$4\r\nPING\r\nECHO 'a b'\r\n"
 ANSWERS = b"+PONG\r\n$2\r\nhi\r\n+PONG\r\n$3\r\na b\r\n"
@@ -210,6 +211,74 @@ def test_a_slow_client_that_sends_no_more_gets_everything_in_the_end(fake_server
         client.transport.take()
 
     assert (client.received().count(b"$700000\r\n"), client.transport.closed) == (6, True)
+
+
+ENDS = {  # the last request, and whether the client ends its side behind it
+    "a half-closed client": (b"GET k\r\n", True),
+    "QUIT": (b"GET k\r\nQUIT\r\n", False),
+    "bytes that are no request": (b"GET k\r\n*x\r\n", False),
+    "a blocked client that is half-closed": (b"GET k\r\nBLPOP list 0\r\n", True),
+}
+
+
+@pytest.mark.parametrize("end", ENDS)
+def test_a_client_that_ends_and_does_not_read_is_a_client_until_it_has_everything(end: str) -> None:
+    fake_server = FakeServer(client_output_buffer_limit="normal 2000000 0 0")
+    requests, is_half_closed = ENDS[end]
+    client, other = fake_server.connect(slow=True), fake_server.connect()
+    client.sends(BIG + requests)
+    fake_server.loop.turn()
+    if is_half_closed:
+        client.connection.eof_received()
+    fake_server.loop.turn()
+
+    assert fake_server.turn.connections.get(client.connection.session.id) is client.connection
+    assert not client.transport.closed
+    assert other.says(b"RPUSH list a\r\nLLEN list\r\n") == b":1\r\n:1\r\n"
+    assert other.says(b"CLIENT LIST\r\n").count(b"id=") == 2
+    client.transport.take()
+    fake_server.loop.turn()
+    assert client.transport.closed
+    assert not client.transport.aborted
+
+
+@pytest.mark.parametrize("end", ENDS)
+def test_a_client_that_ends_and_takes_none_of_its_replies_for_a_minute_is_closed(end: str) -> None:
+    server = WholeServer()
+    requests, is_half_closed = ENDS[end]
+    client = server.connect(slow=True)
+    client.says(BIG + requests)
+    if is_half_closed:
+        client.connection.eof_received()
+    server.passes(59_000)
+    client.transport.unsent -= 1
+    server.passes(59_000)
+    is_there = not client.transport.closed
+    server.passes(2_000)
+
+    assert (is_there, client.transport.aborted) == (True, True)
+
+
+def test_a_client_that_has_not_ended_may_take_its_time() -> None:
+    server = WholeServer()
+    client = server.connect(slow=True)
+    client.says(BIG + b"GET k\r\n")
+    server.passes(200_000)
+
+    assert not client.transport.closed
+
+
+def test_a_subscriber_that_has_ended_is_told_nothing_more(fake_server: FakeServer) -> None:
+    client, other = fake_server.connect(slow=True), fake_server.connect()
+    client.says(b"SUBSCRIBE c\r\n")
+    client.connection.eof_received()
+    unsent = client.transport.unsent
+    other.says(b"PUBLISH c news\r\n")
+
+    assert (client.transport.unsent, client.transport.closed) == (unsent, False)
+    client.transport.take()
+    fake_server.loop.turn()
+    assert client.transport.closed
 
 
 def test_half_a_request_and_then_the_end_closes(fake_server: FakeServer) -> None:

@@ -27,6 +27,9 @@ LEFT_WORK: Final = 2  # one did more than touch data: messages for other clients
 ALL_DONE: Final = 4  # no whole request is left
 SHARE_USED: Final = 8  # the turn's share is used: further requests wait for the next turn
 MOST_UNSENT: Final = 2**20  # bytes that a peer has not taken; above, no request of it is handled
+LONGEST_REST_S: Final = (
+    60.0  # how long a peer that has ended its side, or was told the end, may take none of its replies
+)
 
 
 class Connection(Link):
@@ -43,11 +46,16 @@ class Connection(Link):
     `_replies` are not sent yet: those of this turn, and of turns before it whose replies the log holds back. Invariant:
     `reply_bytes` is the size of the first `_counted` of them, which are all but those of the request in hand. `_logged`
     are the places in it of replies to requests that changed something.
+
+    A connection ends when its peer does (FIN), by QUIT, by bytes that are no request and the like. It is a client, with
+    its limits, until the peer has taken its replies, however long that takes; only a peer that takes none of them for a
+    minute is closed.
     """
 
     __slots__ = (
         "_client",
         "_counted",
+        "_ended_s",
         "_input_ended",
         "_is_tls",
         "_is_withheld",
@@ -83,6 +91,7 @@ class Connection(Link):
         self._reads = True
         self._is_tls = is_tls
         self._input_ended = False  # the peer has closed its side, or sent an invalid request
+        self._ended_s = 0.0  # when a peer that ended last took some of its replies, in the loop's time; 0: none wait
         self._over_since_s = 0.0  # when the soft output limit was exceeded, in the loop's time; 0: it is not
 
     # -- coming -----------------------------------------------------------------------------------------------------
@@ -187,7 +196,7 @@ class Connection(Link):
         self._input_ended = True
         if self not in self._turn.unfinished:
             self.close_if_done()
-        return not self._is_tls  # whether we close: with TLS, the transport does
+        return True  # the transport is not to close
 
     # -- requests ---------------------------------------------------------------------------------------------------
 
@@ -344,8 +353,8 @@ class Connection(Link):
 
     def add_reply(self, answer: bytes, is_logged: bool = False) -> None:
         """Keep a reply until the turn's end. is_logged: it reports a change, and is not sent if the log fails."""
-        if self.closed:
-            return
+        if self.closed or (self.session.closing and self._output_blocked):
+            return  # the end has been told: what is said to subscribers and the like is not for it
         if is_logged:
             self._logged.append(len(self._replies))
         self._replies.append(answer)
@@ -398,8 +407,8 @@ class Connection(Link):
         if sent:
             self._send(sent)
         self._turn.server_log.verbose(f"Closing client {self.session.address}: a change of it may not be logged")
-        self._leave()
-        self._transport.close()
+        self.session.closing = True
+        self.close_if_done()
 
     def _send(self, sent: bytes) -> None:
         size = len(sent)
@@ -432,13 +441,15 @@ class Connection(Link):
         unsent = self._transport.get_write_buffer_size() + self.reply_bytes
         if session.replica is not None:
             unsent += session.replica.pending_bytes
+        now_s = self._turn.loop.time()
+        if self._ended_s and unsent < session.waiting_output:
+            self._ended_s = now_s
         session.waiting_output = unsent
         if self._turn.client_eviction.limit:
             self._note_memory()
         statistics = self._turn.engine.statistics
         statistics.largest_output_buffer = max(statistics.largest_output_buffer, unsent)
         hard, soft, seconds = self._turn.output_limits.of(session)
-        now_s = self._turn.loop.time()
         if not soft or unsent < soft:
             self._over_since_s = 0.0
         elif not self._over_since_s:
@@ -447,6 +458,9 @@ class Connection(Link):
         if lasted or (hard and unsent >= hard):
             statistics.output_buffer_disconnections += 1
             self._turn.server_log.warning(f"Closing client {session.address}: {unsent} unsent bytes, over its limit")
+            self.abort()
+        elif self._ended_s and now_s - self._ended_s > LONGEST_REST_S:
+            self._turn.server_log.verbose(f"Closing client {session.address}: it has ended and does not read")
             self.abort()
 
     def pause_writing(self) -> None:
@@ -457,7 +471,7 @@ class Connection(Link):
     def resume_writing(self) -> None:
         """The peer has taken everything."""
         self._output_blocked = False
-        self._over_since_s = 0.0
+        self._over_since_s = self._ended_s = 0.0
         self._turn.output_blocked.pop(self, None)
         self.session.waiting_output = 0
         if not self.closed:
@@ -468,15 +482,22 @@ class Connection(Link):
     # -- the end ----------------------------------------------------------------------------------------------------
 
     def close_if_done(self) -> None:
-        """Close, once every reply has been written."""
-        if self.closed or self._replies or self._turn.shutting_down:
+        """Close, once the peer has taken every reply."""
+        turn, session = self._turn, self.session
+        if self.closed or self._replies or turn.shutting_down:
             return  # the end of the server closes every connection
-        if self._input_ended and not self.session.closing and self in self._turn.unfinished:
+        if self._input_ended and not session.closing and self in turn.unfinished:
             return
-        if self._input_ended and self._output_blocked and self.session.blocked is None and self._reader.is_amid:
-            return  # its requests wait until it has taken the replies before
-        self._leave()
-        self._transport.close()
+        if session.is_replica:
+            self.abort()  # what it is sent has no end
+        elif self._output_blocked and (session.blocked is None or not turn.engine.conditions.busy):
+            self._ended_s = self._ended_s or turn.loop.time()
+            if session.blocked is not None or not self._reader.is_amid:  # else its requests wait for that, too
+                turn.engine.server.forget_blocked(session)
+                session.closing = True
+        else:
+            self._leave()
+            self._transport.close()
 
     def close(self) -> None:
         """Close once everything that was written is sent."""

@@ -62,6 +62,7 @@ def build(settings: Settings) -> ssl.SSLContext:
         _trust(context, text("tls-ca-cert-file"), text("tls-ca-cert-dir"))
     context.verify_mode = VERIFYING[asked_for]
     _choose_ciphers(context, settings)
+    context.options |= ssl.OP_NO_RENEGOTIATION  # what is written needs nothing of the client
     if not settings.yes("tls-session-caching"):
         context.options |= ssl.OP_NO_TICKET
         context.num_tickets = 0

@@ -6,14 +6,14 @@ import os
 import socket
 import ssl
 from collections.abc import Callable
-from typing import Final
+from typing import Final, cast
 
 from penstock.server.connections.limits import is_kept_back
 from penstock.server.server_log import ServerLog
+from penstock.server.tls.tls_transport import TlsTransport
 
 MOST_HANDSHAKES: Final = 128  # at the same time; one more ends the oldest
 HANDSHAKE_S: Final = 10.0
-GOODBYE_S: Final = 1.0  # how long a client that is closed may take to say that it has heard
 MOST_LOGGED: Final = 10  # failed handshakes that are written down in a second
 PAUSE_S: Final = 1.0  # when the system has no file left for a connection
 
@@ -54,17 +54,17 @@ class TlsHandshakes:
 
     async def _shake(self, link: socket.socket) -> None:
         names = f"(addr={_name(link.getpeername)} laddr={_name(link.getsockname)})"
+        context = self.context
+        assert context is not None, "without a context there is no listening socket"
+        tls = TlsTransport(context, self._greet(), self._loop.create_future())
         try:
-            await self._loop.connect_accepted_socket(
-                self._greet,
-                link,
-                ssl=self.context,
-                ssl_handshake_timeout=HANDSHAKE_S,
-                ssl_shutdown_timeout=GOODBYE_S,
-            )
+            await self._loop.connect_accepted_socket(cast("Callable[[], asyncio.Protocol]", lambda: tls), link)
+            async with asyncio.timeout(HANDSHAKE_S):
+                await tls.shaken
         except (OSError, asyncio.CancelledError) as problem:
             reason = str(problem) or "the handshake took too long, or too many were going on"
             self._report(f"Error accepting a client connection: {reason} {names}")
+            tls.abort()
             link.close()
 
     def _report(self, sentence: str) -> None:
