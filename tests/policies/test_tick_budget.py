@@ -6,7 +6,7 @@ import pytest
 from penstock.clock import ManualClock
 from penstock.commands.policies.leased_read import MOST_SKIPPED
 from penstock.engine.engine import Engine
-from penstock.engine.policies import leases, tick_budget
+from penstock.engine.policies import expiry, leases, tick_budget
 from penstock.engine.policies.tick_budget import MOST_LOOKS, MOST_MOVES
 from penstock.engine.waiting.blocking import SERVED_AT_ONCE
 from tests.policies.test_beside_naive_queue import histories, told
@@ -191,6 +191,58 @@ def test_a_reader_gets_what_stands_behind_more_than_a_read_sets_aside(line: str)
         scene.tick()
 
     assert [entry[0] for entry in bob.arrived()[0][0][1]] == [b"%d-0" % (most + 1)]
+
+
+ORDERS = ("", "KEY k", "KEY k PARALLEL 2", "PRIORITY p", "KEY k FAIR YES", "KEY k PRIORITY p LOOKAHEAD 2")
+
+
+def behind_expired(count: int, order: str) -> Scene:
+    """A new entry behind so many that have expired; with KEY, one in front of these has a value that is taken."""
+    scene = Scene(1, "RESET")
+    scene.client("XADD s 1-1 k x", "XADD s 1-2 k x", "XREADGROUP GROUP g w STREAMS s >")
+    scene.client(f"PENSTOCK.POLICY s GROUP g ACKWAIT 60000 {order}", "XADD s 1-3 k x")
+    scene.client(*[f"XADD s 2-{number} k x at 5" for number in range(count)], "XADD s 3-0 k y p 9")
+    scene.client("PENSTOCK.POLICY s GROUP g EXPIREAT at DEADLETTER dead")
+    return scene
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_a_read_moves_a_bounded_number_of_expired_entries(order: str) -> None:
+    scene = behind_expired(3 * expiry.MOST + 5, order)
+    for moved in (2 * expiry.MOST, 3 * expiry.MOST + 5):  # the read, and what has expired behind it at once
+        shown = scene.client("PENSTOCK.PEEK s g COUNT 9")
+        read = scene.client("XREADGROUP GROUP g a COUNT 9 STREAMS s >")
+        assert (read[0][1] if read else []) == shown
+        assert scene.client("XLEN dead") <= moved
+
+    assert scene.client("XLEN dead") == 3 * expiry.MOST + 5
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_a_blocked_reader_gets_what_stands_behind_more_expired_entries_than_a_read_moves(order: str) -> None:
+    scene = behind_expired(3 * expiry.MOST + 5, order)
+    if "KEY" not in order:
+        scene.client("XREADGROUP GROUP g a COUNT 1 STREAMS s >")
+    bob = scene.client.another()
+    bob("XREADGROUP GROUP g bob COUNT 1 BLOCK 0 STREAMS s >")
+    while scene.is_due():
+        scene.tick()
+
+    assert [entry[0] for entry in bob.arrived()[0][0][1]] == [b"3-0"]
+
+
+@pytest.mark.parametrize("order", ORDERS[:3])
+def test_a_blocked_reader_gets_what_stands_behind_an_expired_entry_that_could_not_move(order: str) -> None:
+    scene = behind_expired(1, order)
+    scene.client("RPUSH dead x", "XACK s g 1-1 1-2", "XREADGROUP GROUP g a COUNT 1 STREAMS s >")
+    bob = scene.client.another()
+    bob("XREADGROUP GROUP g bob COUNT 1 BLOCK 0 STREAMS s >")
+    scene.client("DEL dead")
+    scene.clock.advance(expiry.RETRY_MS)
+    while scene.is_due():
+        scene.tick()
+
+    assert [entry[0] for entry in bob.arrived()[0][0][1]] == [b"3-0"]
 
 
 def test_readers_are_served_over_several_ticks_first_come_first_served() -> None:

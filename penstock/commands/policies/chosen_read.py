@@ -33,6 +33,8 @@ def read_first(
     chosen = choose(target, policy, choice, max_count, room, budget, ctx.now_ms)
     if not chosen:
         choice.end_read()
+        if choosing.is_behind_expired(choice):
+            _pass_over_expired(ctx, target, policy, choice)
         return []
     shown = [segment.entry(slot) for segment, slot, _ in chosen]
     _hand_out(ctx, target, policy, choice, consumer, chosen)
@@ -48,7 +50,12 @@ def choose(
     budget: Budget,
     now_ms: int,
 ) -> list[SegmentRun]:
-    """The best candidates in the order of delivery, as runs of one entry. Changes only the choice."""
+    """The best candidates in the order of delivery, as runs of one entry. Changes only the choice.
+
+    None behind more entries that have expired than one read moves.
+    """
+    if choosing.is_behind_expired(choice):
+        return []
     stream, group = target.stream, target.group
     order = keys.order_of(stream, group, policy)
     chosen: list[SegmentRun] = []
@@ -82,14 +89,30 @@ def _hand_out(
     choice.end_read()
     group_effects.log_held(ctx, target.key, group, in_runs(taken))
     if passed:
-        stream.advance_group(group, passed)
-        choice.position = group.last_id
-        group_effects.log_position(ctx, target.key, stream, group)
-    if aside and stream.policies is not None:
-        retention.note_done(stream, stream.policies, aside)
+        _advance(ctx, target, choice, passed, aside)
     ctx.count_group_changes(target.key, len(chosen))
     consumer.active_ms = ctx.now_ms
     settling.delivered(ctx, target.key, stream, group, ctx.now_ms)
+
+
+def _pass_over_expired(ctx: Context, target: ReadTarget, policy: GroupPolicy, choice: Choice) -> None:
+    """So many new entries have expired that a read moves these alone, and what is alive between them waits."""
+    stream, group = target.stream, target.group
+    passed = stream.runs(group.last_id + 1, choice.expired[expiry.MOST - 1], stream.length)
+    aside = _pass_over(ctx, target, policy, choice, passed, set())
+    _advance(ctx, target, choice, passed, aside)
+    ctx.count_group_changes(target.key, max(len(aside), 1))
+    ctx.blocking.serve_later(ctx.db_index, target.key)
+
+
+def _advance(ctx: Context, target: ReadTarget, choice: Choice, passed: list[SegmentRun], aside: list[StreamId]) -> None:
+    """The group's position passes new entries, of which some went aside."""
+    stream, group = target.stream, target.group
+    stream.advance_group(group, passed)
+    choice.advance_to(group.last_id)
+    group_effects.log_position(ctx, target.key, stream, group)
+    if aside and stream.policies is not None:
+        retention.note_done(stream, stream.policies, aside)
 
 
 def _give(target: ReadTarget, policy: GroupPolicy, consumer: Consumer, run: SegmentRun, now_ms: int) -> PendingSlot:

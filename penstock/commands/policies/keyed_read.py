@@ -37,12 +37,15 @@ def read_new(
     shown: list[bytes] = []
     moves_left = expiry.MOST
     while True:
-        passed = next_entries(target, policy, order, no_ack, max_count - len(shown), room, budget, ctx.now_ms, False)
+        passed = next_entries(target, policy, order, no_ack, max_count - len(shown), room, budget, ctx.now_ms, 0)
         if order is not None and passed.is_full:
             order.is_full = True
         if passed.all:
             shown += _hand_out(ctx, target, policy, order, consumer, no_ack, passed)
-        if not passed.is_before_expired or not moves_left:
+        if not passed.is_before_expired:
+            return shown
+        if not moves_left:
+            ctx.blocking.serve_later(ctx.db_index, target.key)
             return shown
         moved = expiry.pass_over(ctx, target.key, target.stream, target.group, policy, moves_left)
         if not moved and not passed.all:
@@ -62,7 +65,7 @@ def read_together(
     """As `read_new` for several reads of `count` entries, while the budget lasts: what each gets that gets some."""
     wanted = budget.entries
     room = limits.Room(target.group, limits.room(target.group, policy), False)
-    passed = next_entries(target, policy, order, False, wanted, room, budget, ctx.now_ms, False)
+    passed = next_entries(target, policy, order, False, wanted, room, budget, ctx.now_ms, 0)
     if not passed.all:
         return []
     shown = _hand_out(ctx, target, policy, order, consumer, False, passed)
@@ -140,11 +143,11 @@ def next_entries(
     room: limits.Room,
     budget: Budget,
     now_ms: int,
-    skips_expired: bool,
+    most_expired: int,
 ) -> Passed:
     """Go over new entries until `max_count` may be handed out, or too many wait. Changes nothing but the budget.
 
-    skips_expired: go on behind one that has expired.
+    most_expired: go on behind so many that have expired.
     """
     passed = Passed()
     settings = policy.settings
@@ -168,7 +171,8 @@ def next_entries(
                 run = (segment, slot, slot + 1)
                 entry = segment.entry(slot)
                 if settings.expires and entry_fields.expires_ms(settings, position, entry) <= now_ms:
-                    if skips_expired:
+                    if most_expired:
+                        most_expired -= 1
                         continue
                     passed.is_before_expired = True
                     return passed

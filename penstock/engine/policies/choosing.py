@@ -6,7 +6,7 @@ many entries at most, waiting ones and new ones in front, may be passed over. Wi
 
 from typing import Final
 
-from penstock.engine.policies import entry_fields, keys
+from penstock.engine.policies import entry_fields, expiry, keys
 from penstock.storage.policies.choice import Choice
 from penstock.storage.policies.group_policy import LAST_SERIAL, GroupPolicy, GroupSettings
 from penstock.storage.policies.key_order import KeyOrder
@@ -74,15 +74,16 @@ def _follow(group: Group, choice: Choice) -> None:
     is_back = last_id < choice.position
     for entry_id in list(choice.seen) if is_back else list(choice.seen.irange(None, last_id)):
         choice.drop(entry_id)
-    choice.seen_to = last_id if is_back else max(choice.seen_to, last_id)
-    choice.position = last_id
+    if is_back:
+        choice.look_again_behind(last_id)
+    choice.advance_to(last_id)
 
 
 def _forget_gone(stream: Stream, group: Group, policy: GroupPolicy, choice: Choice, now_ms: int) -> None:
     """Trimmed entries, and those that have expired, may not be chosen."""
     first_id = stream.first_id if stream.length else stream.last_id + 1
-    while choice.seen and choice.seen[0] < first_id:
-        choice.drop(choice.seen[0])
+    for entry_id in [*choice.seen.irange(None, first_id - 1), *choice.expired.irange(None, first_id - 1)]:
+        choice.drop(entry_id)
     if first_id > choice.deleted_below:
         for block, slot in group.pel.by_id.walk(choice.deleted_below):
             if block.id_at(slot) >= first_id:
@@ -91,21 +92,25 @@ def _forget_gone(stream: Stream, group: Group, policy: GroupPolicy, choice: Choi
         choice.deleted_below = first_id
     while choice.expiring.first_ms() <= now_ms:
         entry_id = choice.expiring.first()
-        waits = entry_id in choice.waiting
-        choice.drop(entry_id)
-        if waits:
+        if entry_id in choice.waiting:
+            choice.drop(entry_id)
             policy.release(entry_id, 0)  # it moves as soon as the dead letters can take it
+        else:
+            choice.expire(entry_id)
 
 
 def reach(stream: Stream, policy: GroupPolicy, choice: Choice, position: StreamId, now_ms: int) -> None:
-    """Look at new entries as far as LOOKAHEAD allows. position: what is up to there is passed. O(log n) each."""
+    """Look at new entries as far as LOOKAHEAD allows, behind expiry.MOST at most that have expired. O(log n) each.
+
+    position: what is up to there is passed.
+    """
     settings = policy.settings
     most = keys.most_waiting(settings)
     seen = choice.seen
     while len(choice.ranks) > most + 1 and len(seen) > seen.bisect_right(position) + 1:
         choice.drop(seen[-1])
-        choice.seen_to = seen[-1]
-    while choice.seen_to < stream.last_id:
+        choice.look_again_behind(seen[-1])
+    while choice.seen_to < stream.last_id and not is_behind_expired(choice):
         if len(choice.ranks) > most and seen and seen[-1] > position:
             return
         wanted = min(max(most + 1 - len(choice.ranks), 1), AT_A_TIME)
@@ -117,9 +122,20 @@ def reach(stream: Stream, policy: GroupPolicy, choice: Choice, position: StreamI
                 entry_id, entry = segment.id_at(slot), segment.entry(slot)
                 choice.seen_to = entry_id
                 expires_ms = entry_fields.expires_ms(settings, entry_id, entry)
-                if entry_id not in choice.waiting and expires_ms > now_ms:
+                if entry_id in choice.waiting:
+                    continue
+                if expires_ms > now_ms:
                     value = entry_fields.key_value(settings, entry)
                     choice.add_seen(entry_id, rank_of(settings, entry_id, entry), value, expires_ms)
+                    continue
+                choice.expire(entry_id)
+                if is_behind_expired(choice):
+                    return
+
+
+def is_behind_expired(choice: Choice) -> bool:
+    """Whether so many new entries have expired that they must move before something behind them is chosen."""
+    return len(choice.expired) >= expiry.MOST
 
 
 def next_candidate(stream: Stream, choice: Choice, order: KeyOrder | None) -> StreamId | None:

@@ -45,7 +45,10 @@ def run(ctx: Context, key: bytes, stream: Stream, group: Group, policy: GroupPol
             moved += 1
         else:
             break
-    return moved + pass_over(ctx, key, stream, group, policy, most - moved)
+    passed = pass_over(ctx, key, stream, group, policy, most - moved)
+    if passed:
+        ctx.signal(key)  # a read that could not move all of them has not seen what is behind them
+    return moved + passed
 
 
 def pass_over(ctx: Context, key: bytes, stream: Stream, group: Group, policy: GroupPolicy, most: int) -> int:

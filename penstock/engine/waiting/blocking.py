@@ -132,9 +132,8 @@ class Blocking:
         return place
 
     def serve_later(self, db_index: int, key: bytes) -> None:
-        """A reader of a key has not looked at all that there is: the next tick serves the key."""
-        if (db_index, key) in self.by_key:
-            self.later[(db_index, key)] = None
+        """A reader of a key, blocked or not yet, has not looked at all that there is: the next tick serves the key."""
+        self.later[(db_index, key)] = None
 
     def make_later_ready(self) -> None:
         """A tick continues with the keys that had too many readers for the tick before."""

@@ -22,9 +22,10 @@ class Choice:
     too many of it are pending below that. The values that compete have a cell in `order`, except `newcomers`, which
     have no turn yet; `touched` are to be looked at again.
 
-    seen_to: new entries up to here were looked at. position: the group's last-delivered id then. drained_ms: what was
-    held up to then is here. deleted_below: trimmed waiting entries below this id were looked at. expiring: when entries
-    expire. has_shrunk: an entry left without being handed out, so others may be candidates.
+    seen_to: new entries up to here were looked at. expired: those of them that have expired; they move when the group's
+    position passes them, so a read must not pass over too many at once. position: the group's last-delivered id then.
+    drained_ms: what was held up to then is here. deleted_below: trimmed waiting entries below this id were looked at.
+    expiring: when entries expire. has_shrunk: an entry left without being handed out, so others may be candidates.
 
     turns (FAIR): the lower one was longer ago. checks: values that may have lost the right to a turn. picked,
     picked_new: how many of a value this read has chosen, and of those how many were not pending, which the group does
@@ -36,7 +37,7 @@ class Choice:
 
     __slots__ = (
         "_cells", "_former_turns", "_is_fair", "_order", "_picks", "_turn", "_values", "checks",
-        "deleted_below", "drained_ms", "expiring", "has_shrunk", "newcomers", "picked", "picked_new",
+        "deleted_below", "drained_ms", "expired", "expiring", "has_shrunk", "newcomers", "picked", "picked_new",
         "position", "queues", "ranks", "seen", "seen_to", "touched", "turns", "waiting",
     )  # fmt: skip
 
@@ -46,6 +47,7 @@ class Choice:
         self.waiting: set[StreamId] = set()
         self.seen: SortedList[StreamId] = SortedList()
         self.seen_to: StreamId = 0
+        self.expired: SortedList[StreamId] = SortedList()
         self.position: StreamId = 0
         self.drained_ms = NOT_KNOWN
         self.deleted_below: StreamId = 0
@@ -87,14 +89,31 @@ class Choice:
 
     def drop(self, entry_id: StreamId) -> None:
         """An entry may not be chosen any more: it was deleted, has a consumer, or is beyond LOOKAHEAD."""
+        self.expired.discard(entry_id)
         if self._remove(entry_id):
             self.has_shrunk = True
+
+    def expire(self, entry_id: StreamId) -> None:
+        """A new entry has expired."""
+        self.drop(entry_id)
+        self.expired.add(entry_id)
+
+    def advance_to(self, position: StreamId) -> None:
+        """The group's position passes new entries, which are pending now, or went aside."""
+        self.position = position
+        self.seen_to = max(self.seen_to, position)
+        del self.expired[: self.expired.bisect_right(position)]
+
+    def look_again_behind(self, entry_id: StreamId) -> None:
+        """New entries behind this one are looked at anew; the caller drops those that may be chosen."""
+        self.seen_to = entry_id
+        del self.expired[self.expired.bisect_right(entry_id) :]
 
     def go_back_to(self, last_id: StreamId) -> None:
         """Ids above this one, which were looked at, may be those of new entries. None of them is live."""
         for entry_id in list(self.seen.irange(last_id + 1)):
             self.drop(entry_id)
-        self.seen_to = max(min(self.seen_to, last_id), self.position)
+        self.look_again_behind(max(min(self.seen_to, last_id), self.position))
         self.deleted_below = min(self.deleted_below, last_id + 1)
 
     def drop_waiting(self, entry_id: StreamId) -> None:
@@ -105,7 +124,7 @@ class Choice:
         if self.position < entry_id <= self.seen_to:
             for later_id in list(self.seen.irange(entry_id)):
                 self.drop(later_id)
-            self.seen_to = entry_id - 1
+            self.look_again_behind(entry_id - 1)
 
     def _add(self, entry_id: StreamId, rank: int, value: bytes | None) -> None:
         self.ranks[entry_id] = (rank, value)
@@ -174,7 +193,7 @@ class Choice:
         """In place of `end_read`: nothing was handed out. seen_to: as before the read. O(log n) for each picked one."""
         for entry_id in list(self.seen.irange(seen_to + 1)):
             self._remove(entry_id)
-        self.seen_to = seen_to
+        self.look_again_behind(seen_to)
         for entry_id, rank, value, expires_ms, waited in self._picks:
             if waited:
                 self.add_waiting(entry_id, rank, value, expires_ms)
@@ -243,12 +262,15 @@ class Choice:
 
     def memory_usage(self) -> int:
         """An estimate in bytes. O(1)."""
-        return 1000 + 400 * len(self.ranks) + 400 * len(self._cells) + 150 * len(self.turns)
+        values = 400 * len(self._cells) + 150 * len(self.turns)
+        return 1000 + 400 * len(self.ranks) + 50 * len(self.expired) + values
 
     def check(self) -> None:
         """Assert the invariants."""
         assert self.ranks.keys() == self.waiting | set(self.seen)
         assert not self.waiting & set(self.seen)
+        assert not self.ranks.keys() & set(self.expired)
+        assert all(self.position < entry_id <= self.seen_to for entry_id in self.expired)
         cells = {(value, rank if value is None else 0, entry_id) for entry_id, (rank, value) in self.ranks.items()}
         assert cells == {(value, *cell) for value, queue in self.queues.items() for cell in queue}
         assert all(self.queues.values())

@@ -14,7 +14,7 @@ from penstock.commands.streams.reading.xrange import entries_of
 from penstock.commands.streams.reading.xread import Budget
 from penstock.engine import arguments, refusals
 from penstock.engine.context import Context
-from penstock.engine.policies import keys, leases, limits
+from penstock.engine.policies import expiry, keys, leases, limits
 from penstock.engine.table.command_table import command
 from penstock.engine.versions import PENSTOCK_VERSION
 from penstock.protocol import reply
@@ -58,7 +58,8 @@ def penstock_peek(ctx: Context, args: list[bytes]) -> bytes:
         runs = chosen_read.choose(target, policy, choice, most, room, budget, ctx.now_ms)
         choice.take_back(seen_to)
     elif order is not None or policy.settings.expires:
-        runs = keyed_read.next_entries(target, policy, order, False, most, room, budget, ctx.now_ms, True).taken
+        moves = expiry.MOST  # so many would the read move that come before what it delivers
+        runs = keyed_read.next_entries(target, policy, order, False, most, room, budget, ctx.now_ms, moves).taken
     else:
         runs = new_runs(target, room.most_of(target.stream, most), budget)
     for segment, start, stop in runs:
