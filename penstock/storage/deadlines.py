@@ -6,6 +6,7 @@ from typing import Final
 from penstock.storage.pair_order import Pair, PairOrder
 
 NEVER: Final = 2**63  # later than any deadline
+LAST_MS: Final = NEVER - 1  # the last moment that a reply or the log can name
 MOST_MOVED: Final = 1000  # renewed names that one question looks at: 3 ms
 NO_PAIRS: Final = PairOrder()  # of all Deadlines that never had a name; nothing is added
 

@@ -128,3 +128,26 @@ def test_a_replica_leaves_policies_to_its_master_until_it_is_promoted(dialogue: 
     dialogue("PENSTOCK.CLOCK ADVANCE 0")
 
     assert dialogue("XLEN s") == 0
+
+
+FURTHEST = 2**63 - 1  # what an integer of a reply can be; a client that gets a larger one closes its connection
+
+
+@pytest.mark.parametrize(
+    "request_line",
+    [
+        "PENSTOCK.XNACK s g FAIL IDS 1 1-0 DELAY {furthest}",
+        "PENSTOCK.XNACK s g FAIL IDS 1 1-0 UNTIL {furthest}",
+        "XNACK s g FAIL IDS 1 1-0",
+    ],
+)
+def test_a_hold_without_an_end_is_shown_and_kept(dialogue: PolicyDialogue, request_line: str) -> None:
+    dialogue("XADD s 1-0 f v", "XGROUP CREATE s g 0", READ.format("a"))
+    dialogue(f"PENSTOCK.POLICY s GROUP g ACKWAIT 1000 BACKOFF {FURTHEST} {FURTHEST}")
+    dialogue(request_line.format(furthest=FURTHEST))
+
+    shown = dialogue("XINFO GROUPS s")[0][-1]
+    assert shown[shown.index(b"next") + 1] == FURTHEST
+    assert dialogue(READ.format("a")) is None
+    dialogue.reloaded()
+    dialogue.rewritten()

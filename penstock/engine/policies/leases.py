@@ -12,7 +12,7 @@ from penstock.engine.aof.group_effects import Released
 from penstock.engine.context import Context
 from penstock.engine.policies import choosing, dead_letters, expiry, keys, limits, policy_lines, policy_notes, targets
 from penstock.engine.policies.tick_budget import TickBudget
-from penstock.storage.deadlines import NEVER
+from penstock.storage.deadlines import LAST_MS, NEVER
 from penstock.storage.policies.choice import Choice
 from penstock.storage.policies.group_policy import BEFORE_ALL, GroupPolicy
 from penstock.storage.policies.key_order import KeyOrder
@@ -201,6 +201,7 @@ def hold(ctx: Context, key: bytes, group: Group, policy: GroupPolicy, released: 
     for block, first, counts in released:
         for offset, count in enumerate(counts):
             ready_ms = ctx.now_ms + backoff_ms(ctx, policy, count) if until_ms == NONE else max(until_ms, ctx.now_ms)
+            ready_ms = min(ready_ms, LAST_MS)
             entry_id = block.id_at(first + offset)
             _note_released(policy, block, first + offset, ready_ms, ready_ms <= ctx.now_ms)
             if ready_ms <= ctx.now_ms:
