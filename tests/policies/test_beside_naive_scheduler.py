@@ -52,6 +52,7 @@ FOUND = {
         "expire, key, limits",
         200_422,
     ): "a blocked reader set an entry aside, which freed one: in the model it got that later",
+    ("all", 300_027): "PEEK did not count what is delivered again for its value",
 }
 
 

@@ -42,6 +42,17 @@ def test_a_held_entry_is_not_shown_before_its_time(dialogue: PolicyDialogue) -> 
     assert [row[0] for row in dialogue("PENSTOCK.PEEK s g")] == [b"1-0", b"2-0"]
 
 
+def test_what_is_delivered_again_counts_for_its_value(dialogue: PolicyDialogue) -> None:
+    dialogue(
+        "XADD s 1-0 k x", "XGROUP CREATE s g 0", "PENSTOCK.POLICY s GROUP g ACKWAIT 1000 KEY k PARALLEL 2 FAIR YES"
+    )
+    dialogue("XREADGROUP GROUP g a STREAMS s >", "XNACK s g FAIL IDS 1 1-0", "XADD s 2-0 k x", "XADD s 3-0 k y")
+    shown = dialogue("PENSTOCK.PEEK s g")
+
+    assert [row[0] for row in shown] == [b"1-0", b"3-0", b"2-0"]
+    assert dialogue("XREADGROUP GROUP g a STREAMS s >")[0][1] == shown
+
+
 @pytest.mark.parametrize(
     ("request_line", "error"),
     [

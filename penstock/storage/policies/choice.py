@@ -28,9 +28,9 @@ class Choice:
     expiring: when entries expire. has_shrunk: an entry left without being handed out, so others may be candidates.
 
     turns (FAIR): the lower one was longer ago. checks: values that may have lost the right to a turn. picked,
-    picked_new: how many of a value this read has chosen, and of those how many were not pending, which the group does
-    not know yet. `_picks`, `_former_turns`: what a read that only shows the choice takes back: the chosen entries (id,
-    rank, value, moment, and whether it waited), and the turns before (NOT_KNOWN: none).
+    picked_new: how many of a value get an owner by this read, and of those how many were not pending, which the group
+    does not know yet. `_picks`, `_former_turns`: what a read that only shows the choice takes back: the chosen entries
+    (id, rank, value, moment, and whether it waited), and the turns before (NOT_KNOWN: none).
 
     A change costs O(log n).
     """
@@ -177,11 +177,16 @@ class Choice:
         rank, value = self.ranks[entry_id]
         self._picks.append((entry_id, rank, value, self.expiring.times.get(entry_id, NEVER), entry_id in self.waiting))
         self._remove(entry_id)
-        self.picked[value] = self.picked.get(value, 0) + 1
+        self.count_owned(value)
         if not is_pending:
             self.picked_new[value] = self.picked_new.get(value, 0) + 1
         if value in self.turns:
             self._give_turn(value)
+
+    def count_owned(self, value: bytes | None) -> None:
+        """An entry of a value gets an owner by this read; the group does not know it yet."""
+        self.picked[value] = self.picked.get(value, 0) + 1
+        self.touched[value] = None
 
     def end_read(self) -> None:
         """The end of a read: the picked entries are pending and have owners in the group."""

@@ -14,11 +14,12 @@ from penstock.commands.streams.reading.xrange import entries_of
 from penstock.commands.streams.reading.xread import Budget
 from penstock.engine import arguments, refusals
 from penstock.engine.context import Context
-from penstock.engine.policies import expiry, keys, leases, limits
+from penstock.engine.policies import entry_fields, expiry, keys, leases, limits
 from penstock.engine.table.command_table import command
 from penstock.engine.versions import PENSTOCK_VERSION
 from penstock.protocol import reply
 from penstock.storage.policies.stream_policies import NONE
+from penstock.storage.streams.pending.pending_block import RELEASED, PendingSlot
 
 COUNT_AT: Final = 3  # where the option COUNT stands
 
@@ -44,17 +45,21 @@ def penstock_peek(ctx: Context, args: list[bytes]) -> bytes:
     if policy is None:
         return entries_of(new_runs(target, options.count, budget))
     shown: list[bytes] = []
+    taken: list[PendingSlot] = []
     count = min(options.count, limits.most_now(policy, ctx.now_ms))
     has_room = limits.room(target.group, policy)
     if policy.settings.ack_wait_ms != NONE and count:
         again = leased_read.next_redeliveries(ctx, target, policy, NONE, count, budget)
-        shown, has_room = again.shown, again.room
+        shown, taken, has_room = again.shown, again.taken, again.room
     most = budget.max_count(count - len(shown))
     room = limits.Room(target.group, has_room, bool(shown))
     order = keys.order_of(target.stream, target.group, policy)
     choice = leases.current_choice(target.stream, target.group, policy, ctx.now_ms)
     if choice is not None:
         seen_to = choice.seen_to
+        for block, slot in taken:
+            if block.owners[slot] == RELEASED:
+                choice.count_owned(entry_fields.key_value(policy.settings, block.segment.entry(slot)))
         runs = chosen_read.choose(target, policy, choice, most, room, budget, ctx.now_ms)
         choice.take_back(seen_to)
     elif order is not None or policy.settings.expires:
