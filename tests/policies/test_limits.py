@@ -92,16 +92,46 @@ def test_xautoclaim_passes_over_what_a_limit_stops(orders: PolicyDialogue) -> No
 
 @pytest.mark.parametrize(
     "line", ["XACK s g 1-0", "XACKDEL s g IDS 1 1-0", "XDELEX s DELREF IDS 1 1-0", "XGROUP DELCONSUMER s g a",
-             "XNACK s g FAIL IDS 1 1-0", "XTRIM s MAXLEN 1 DELREF"]
+             "XNACK s g FAIL IDS 1 1-0", "XTRIM s MAXLEN 1 DELREF", "XADD s MAXLEN 2 DELREF 4-0 n 4",
+             "PENSTOCK.POLICY s MAXLEN 1 DELREF", "PENSTOCK.DELCONSUMER s g a RELEASE",
+             "PENSTOCK.POLICY s GROUP g INFLIGHT 2", "PENSTOCK.POLICY s GROUP g RESET"]
 )  # fmt: skip
-def test_room_that_a_command_makes_is_for_the_reader_that_waits(orders: PolicyDialogue, line: str) -> None:
+@pytest.mark.parametrize("order", ["", "KEY n", "PRIORITY p", "KEY n FAIR YES"])
+def test_room_that_a_command_makes_is_for_the_reader_that_waits(orders: PolicyDialogue, line: str, order: str) -> None:
     bob = orders.another()
-    orders("PENSTOCK.POLICY s GROUP g INFLIGHT 1", READ.format("a"))
+    orders(f"PENSTOCK.POLICY s GROUP g INFLIGHT 1 {order}", READ.format("a"))
     bob("XREADGROUP GROUP g bob BLOCK 0 COUNT 1 STREAMS s >")
     assert bob.arrived() == []
     orders(line)
 
     assert len(bob.arrived()) == 1
+
+
+@pytest.mark.parametrize(
+    "policy", ["INFLIGHT 1", "INFLIGHT 1 KEY n", "INFLIGHT 1 PRIORITY p", "INFLIGHT 1 KEY n FAIR YES"]
+)
+@pytest.mark.parametrize(
+    ("cause", "line"), [
+        ("XDEL s 1-0", "XCLAIM s g b 0 1-0"), ("XDEL s 1-0", "XCLAIM s g b 0 1-0 JUSTID"),
+        ("XDEL s 1-0", "XAUTOCLAIM s g b 0 -"), ("XDEL s 1-0", "PENSTOCK.CLOCK ADVANCE 30000"),
+        ("PENSTOCK.POLICY s GROUP g MAXDELIVER 1 DEADLETTER dead", "XCLAIM s g b 0 1-0"),
+        ("PENSTOCK.POLICY s GROUP g MAXDELIVER 1 DEADLETTER dead", "XAUTOCLAIM s g b 0 -"),
+        ("PENSTOCK.POLICY s GROUP g MAXDELIVER 1 DEADLETTER dead", "XREADGROUP GROUP g a STREAMS s 0"),
+        ("PENSTOCK.POLICY s GROUP g DEADLETTER dead", "XNACK s g FATAL IDS 1 1-0"),
+        ("PENSTOCK.POLICY s GROUP g EXPIREAT n", "XNACK s g SILENT IDS 1 1-0"),
+        ("PENSTOCK.POLICY s GROUP g EXPIREAT n", "XREADGROUP GROUP g a STREAMS s 0"),
+    ],
+)  # fmt: skip
+def test_room_that_an_entry_leaves_which_is_not_delivered_again_is_for_the_reader_that_waits(
+    orders: PolicyDialogue, policy: str, cause: str, line: str
+) -> None:
+    bob = orders.another()
+    orders("XADD s 4-0 n x", "XDEL s 2-0 3-0", f"PENSTOCK.POLICY s GROUP g {policy}", READ.format("a"), cause)
+    bob("XREADGROUP GROUP g bob BLOCK 0 COUNT 1 STREAMS s >")
+    assert bob.arrived() == []
+    orders(line)
+
+    assert [entry[0] for entry in bob.arrived()[0][0][1]] == [b"4-0"]
 
 
 def test_a_blocked_reader_with_claim_waits_for_the_end_of_a_pause(orders: PolicyDialogue) -> None:
