@@ -126,6 +126,11 @@ class MovableClock:
             self._stopped_us += us
             self._monotonic_stopped_us += us
 
+    def follow_base(self) -> None:
+        """Be the other clock again, as if it had never been moved."""
+        self._ahead_us = self._monotonic_ahead_us = 0
+        self._stopped_us = RUNNING
+
     def run(self) -> None:
         """Go on from where it stands."""
         if self._stopped_us != RUNNING:

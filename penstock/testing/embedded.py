@@ -2,6 +2,7 @@
 
 import os
 import random
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
@@ -82,17 +83,23 @@ class Server:
 
     def __init__(self, dir: str | os.PathLike[str] | None = None, **directives: object) -> None:
         words = [word for name, value in directives.items() for word in flag(name, value)]
-        self._settings = config_file.start([*words, *(["--dir", os.fspath(dir)] if dir is not None else [])])
-        defaults = DEFAULTS if dir is not None else DEFAULTS | {"appendonly": "no"}
-        for name, default in defaults.items():
-            if name not in self._settings.set_at_start:
-                self._settings.read_line([name, default], set())
+        self._words = [*words, *(["--dir", os.fspath(dir)] if dir is not None else [])]
         self._in_memory = dir is None
+        self._settings = self._settings_at_start()
         self._is_open = False
         self._sockets: Sockets | None = None
         self.clock = TurnedClock(self._base_clock())
         self.trace = Trace(self.clock.movable, EXCHANGES_KEPT)
         self.log: list[str] = []  # what the server logged last, as redis-server's lines without the time
+
+    def _settings_at_start(self) -> Settings:
+        """The directives that were given, and our defaults for the others."""
+        settings = config_file.start(self._words)
+        defaults = DEFAULTS | {"appendonly": "no"} if self._in_memory else DEFAULTS
+        for name, default in defaults.items():
+            if name not in settings.set_at_start:
+                settings.read_line([name, default], set())
+        return settings
 
     # -- from the start to the end ------------------------------------------------------------------------------------
 
@@ -168,21 +175,42 @@ class Server:
         """End, and start again with what is in the directory; in memory, with nothing. Clients connect again.
 
         lost_bytes: so many bytes are missing at the end of the log, as after a crash in the middle of a write. Clients
-        that were made before keep working; the clock stays as it was turned. UsageError if there is no log to lose
-        bytes of, or it is shorter.
+        that were made before keep working; the clock stays as it was turned; what CONFIG SET changed is as it was at
+        the start. UsageError if there is no log to lose bytes of, or it is shorter.
         """
+        self._start_again(partial(self._tear, lost_bytes))
+
+    def reset(self) -> None:
+        """Become a new server, for the next test: the state, the clock, the faults, the log and the trace are new.
+
+        Clients that were made before connect again, and `url` stays. UsageError for a server on a directory.
+        """
+        if not self._in_memory:
+            raise UsageError("reset needs a server in memory: this one has its keys in a directory")
+        self._start_again(self._forget)
+
+    def _start_again(self, between: Callable[[], None]) -> None:
+        """End, call a function, and start with the directives of the first start, for the same clients."""
         openings = self._openings
-        had_sockets = self._sockets is not None
+        port = self._settings.text("port") if self._sockets is not None else ""
         self.close()
-        if lost_bytes:
-            self._tear(lost_bytes)
+        between()
+        self._settings = self._settings_at_start()
         self.start()
-        if had_sockets:
+        if port:
+            self._settings.set_pairs([("port", port)])
             self._open_sockets()
         openings.become(self._openings)
         self._openings = openings
 
+    def _forget(self) -> None:
+        self.clock.movable.follow_base()
+        self.log.clear()
+        self.trace.clear()
+
     def _tear(self, lost_bytes: int) -> None:
+        if not lost_bytes:
+            return
         folder = Path(self._settings.text("dir"), self._settings.text("appenddirname"))
         files = [] if self._in_memory else list(folder.glob("*.incr.aof"))
         if not files:

@@ -11,7 +11,6 @@ The setting `penstock_scope` has tests share a server.
 
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
 from importlib.machinery import ModuleSpec, PathFinder
 from typing import TYPE_CHECKING, Any, Final
 
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
     from penstock.testing.loops.turned_clock import TurnedClock
 
 SERVER_OF_NODE: Final = pytest.StashKey["Server"]()  # of a test, or of what shares a server
-EMPTY_OF_NODE: Final = pytest.StashKey[Callable[[], object]]()
+RESET_OF_NODE: Final = pytest.StashKey[Callable[[], object]]()
 SCOPES: Final = ("function", "class", "module", "package", "session")
 PACKAGE: Final = "penstock"
 
@@ -78,7 +77,7 @@ def _scope(fixture_name: str, config: pytest.Config) -> Any:
 def penstock_server(request: pytest.FixtureRequest) -> "Iterator[Server | ExternalServer]":
     """A server of this test's own, in memory; with --penstock-url the one that is named there.
 
-    With a wider `penstock_scope`, the tests of a class, a module or the session share it; each finds it empty.
+    With a wider `penstock_scope`, the tests of a class, a module or the session share it; each finds it new.
     """
     url = request.config.getoption("--penstock-url")
     if url:
@@ -96,23 +95,18 @@ def penstock_server(request: pytest.FixtureRequest) -> "Iterator[Server | Extern
         directives["compat_version"] = request.config.getoption("--penstock-compat")
     with Server(**(directives | _marked(request, "penstock"))) as server:
         request.node.stash[SERVER_OF_NODE] = server
-        yield from _shared(request, server, partial(_empty, server))
+        yield from _shared(request, server, server.reset)
         del request.node.stash[SERVER_OF_NODE]  # pytest keeps the items to the end: every server would stay
 
 
-def _empty(server: "Server") -> None:
-    with server.client() as client:
-        client.flushall()
-
-
-def _shared(request: pytest.FixtureRequest, server: Any, empty: Callable[[], object]) -> Iterator[Any]:
-    """Yield a server; the tests that share it are each followed by `empty`."""
+def _shared(request: pytest.FixtureRequest, server: Any, reset: Callable[[], object]) -> Iterator[Any]:
+    """Yield a server; the tests that share it are each followed by `reset`."""
     if request.scope == "function":
         yield server
         return
-    request.node.stash[EMPTY_OF_NODE] = empty
+    request.node.stash[RESET_OF_NODE] = reset
     yield server
-    del request.node.stash[EMPTY_OF_NODE]
+    del request.node.stash[RESET_OF_NODE]
 
 
 @pytest.fixture(scope=_scope)
@@ -178,11 +172,11 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_teardown(item: pytest.Item) -> Iterator[None]:
-    """Empty the servers that the next test shares."""
+    """Make the servers as new that the next test shares."""
     yield
     for node in item.listchain():
-        if empty := node.stash.get(EMPTY_OF_NODE, None):
-            empty()
+        if reset := node.stash.get(RESET_OF_NODE, None):
+            reset()
 
 
 @pytest.hookimpl(wrapper=True)

@@ -152,6 +152,75 @@ def test_the_tests_of_a_module_may_share_a_server_and_each_finds_it_empty(pytest
     run(pytester, SHARED, "-o", "penstock_scope=module").assert_outcomes(passed=4)
 
 
+LEFT_BEHIND = """
+import pytest
+
+pytestmark = pytest.mark.penstock(databases=4)
+left = []
+
+def states(client, server):
+    return {
+        "keys": client.dbsize(),
+        "users": client.acl_users(),
+        "rights": client.acl_getuser("default")["commands"],
+        "functions": client.function_list(),
+        "script": client.script_exists("e0e1f9fabfc9d4800c877a703b823ac0578ff8db"),
+        "settings": client.config_get("maxmemory", "databases", "slowlog-log-slower-than"),
+        "slow log": client.slowlog_get(),
+        "clients": len(client.client_list()),
+        "channels": client.pubsub_channels(),
+        "stands still": server.clock.is_stopped,
+        "set": client.set("full", "disk"),
+    }
+
+@pytest.fixture(scope="module")
+def app(penstock_server, penstock_url):
+    client = penstock_server.client(db=3)
+    client.set("setup", 1)
+    return client
+
+@pytest.fixture(scope="module")
+def found(app):
+    return []
+
+def test_first(app, penstock, penstock_server, found):
+    penstock.flushall()
+    app.connection_pool.disconnect()
+    found.append(states(penstock, penstock_server))
+
+def test_second(app, penstock, penstock_server, penstock_clock):
+    app.set("k", "v")
+    left.append(penstock_server.client().pubsub())
+    left[0].subscribe("news")
+    penstock.config_set("slowlog-log-slower-than", 0)
+    penstock.config_set("maxmemory", "2gb")
+    penstock.function_load("#!lua name=l\\nredis.register_function('f', function() return 1 end)")
+    penstock.script_load("return 1")
+    penstock.acl_setuser("alice", enabled=True, nopass=True)
+    penstock.acl_setuser("default", enabled=True, commands=["-flushall", "-client|list"])
+    penstock_clock.advance(days=400)
+    penstock_clock.stop()
+    penstock_server.faults.refused_writes().__enter__()
+
+def test_third(penstock, penstock_server, penstock_url, found):
+    import time
+    import redis
+
+    assert states(penstock, penstock_server) == found[0]
+    assert penstock.time()[0] < time.time() + 60
+    with redis.from_url(penstock_url) as other:
+        assert other.get("full") == b"disk"
+
+def test_a_client_of_the_module_is_as_it_was(app):
+    assert app.client_info()["db"] == 3
+    assert app.dbsize() == 0
+"""
+
+
+def test_nothing_of_a_test_is_left_on_the_server_that_the_next_one_shares(pytester: pytest.Pytester) -> None:
+    run(pytester, LEFT_BEHIND, "-o", "penstock_scope=module").assert_outcomes(passed=4)
+
+
 def test_directives_of_a_test_that_shares_its_server_are_refused(pytester: pytest.Pytester) -> None:
     found = run(pytester, SHARED, "-o", "penstock_scope=session")
 

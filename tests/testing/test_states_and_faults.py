@@ -339,3 +339,41 @@ def test_a_restart_in_memory_forgets(server: penstock.Server, client: redis.Redi
     server.restart()
 
     assert server.client().get("k") is None
+
+
+def test_a_restart_has_the_directives_of_the_start_as_that_of_a_process(tmp_path: Path) -> None:
+    with penstock.Server(tmp_path, maxmemory="1gb") as server:
+        client = server.client()
+        client.config_set("maxmemory", "2gb")
+        client.config_set("appendfsync", "always")
+
+        server.restart()
+
+        assert client.config_get("maxmemory", "appendfsync") == {"maxmemory": "1073741824", "appendfsync": "everysec"}
+
+
+def test_a_reset_server_is_new_and_its_clients_connect_again(server: penstock.Server, client: redis.Redis) -> None:
+    url, began = server.url, server.clock.now
+    client.set("k", "v")
+    server.clock.advance(days=1)
+    server.clock.stop()
+
+    server.reset()
+
+    assert (client.get("k"), client.info("stats")["total_connections_received"]) == (None, 1)
+    assert redis.from_url(url).get("k") is None
+    assert began <= server.clock.now < began + 3600
+    assert [exchange.request[1] for exchange in server.trace.exchanges if exchange.request[0] == b"SET"] == []
+
+
+def test_a_reset_server_may_have_been_shut_down(server: penstock.Server, client: redis.Redis) -> None:
+    client.shutdown()
+
+    server.reset()
+
+    assert client.ping()
+
+
+def test_a_server_on_a_directory_is_not_reset(logged: penstock.Server) -> None:
+    with pytest.raises(UsageError, match="reset needs a server in memory"):
+        logged.reset()
