@@ -101,7 +101,7 @@ def find_loss(
             return None
         text = f"the stream is gone, and {_at_least(known)} after {_text(place.id)}"
         return Loss(WENT_BACK, known, text, known > 0, Position(ids.ZERO, 0))
-    read_up_to = min(place.id, place.seen.last) if place.is_ahead and place.seen is not None else place.id
+    read_up_to = place.id if place.seen is None else min(place.id, place.seen.last)  # which may be later entries' place
     if state.last < read_up_to or (place.added is not None and state.added < place.added):
         return _went_back(f"{_text(read_up_to)} was read", known, place, state)
     behind = entries_after(place.id, state) if counted is None else counted
@@ -111,8 +111,8 @@ def find_loss(
         if by_count is None or by_count.cause != WENT_BACK:  # the entries after the position may be the old ones
             return replace(lost, resume_at=Position(place.id, None))
         return lost
-    if place.added is None and place.seen is not None and not place.is_ahead:
-        lost_since = uncounted_loss(place.counted_from, place.seen, 0, state)
+    if place.added is None and place.seen is not None:
+        lost_since = uncounted_loss(place.counted_from, place.seen, 0, state, behind)
         return lost_since and replace(lost_since, resume_at=Position(place.id, None, seen=state))
     return count_loss(place, state, behind)
 
@@ -244,10 +244,13 @@ def range_loss(id_range: IdRange, rows: int, state: StreamState | None) -> Loss 
     return Loss(cause, count - rows, text, cause in (TRIMMED, WENT_BACK))
 
 
-def uncounted_loss(after: StreamId, planned: StreamState, spare: int, state: StreamState) -> Loss | None:
+def uncounted_loss(
+    after: StreamId, planned: StreamState, spare: int, state: StreamState, behind: int | None = None
+) -> Loss | None:
     """The possible loss of uncounted entries after an id since a stream was in the state `planned`.
 
-    None if nothing was removed since then, or only `spare` entries, which were read before.
+    None if nothing was removed since then, or only `spare` entries, which were read before. `behind` is the number of
+    entries after the id, if it is known.
     """
     if is_earlier(state, planned):
         return Loss(WENT_BACK, 0, "the stream was deleted and made anew, or the server has lost its end", True)
@@ -255,7 +258,9 @@ def uncounted_loss(after: StreamId, planned: StreamState, spare: int, state: Str
     cause = cause_of(after, state)
     if cause == TRIMMED:
         removed -= spare
-    if removed <= 0 or cause == WENT_BACK:
+    if planned.last <= after and behind is not None:  # none of them was there, so those that are left were added since
+        removed = min(removed, state.added - planned.added - behind)
+    if removed <= 0 or cause == WENT_BACK or state.last <= after:
         return None
     return Loss(
         UNCOUNTED,

@@ -25,7 +25,8 @@ In both modes `missing` has the entries that are missing since the query began, 
 
 An offset of `groupMode=shared` has the deliveries of one batch, as runs of ids or single ids, and for each stream the
 last id delivered to the group, entries-added up to it, and the state of the stream before these deliveries (`since` as
-above). `unsure` has the streams of which others may have read entries that `added` does not count.
+above). `unsure` has the streams of which others may have read entries that `added` does not count. `deleted` is the
+max-deleted-entry-id up to which losses were reported, where `seen` has a later one.
 
     {"v": 1, "n": 17, "consumer": "spark-6f1c", "last": {"main": {"orders": "7-1"}},
      "added": {"main": {"orders": 71}}, "seen": {"main": {"orders": ["7-1", 71, 50, "3-1", "4-0"]}},
@@ -52,7 +53,8 @@ PLAIN: Final = 500  # streams; of fewer no base is made
 PART: Final = 8  # a base is made anew when one in so many of its streams has moved since
 IDS: Final = "ids"
 NO_NAME: Final = ""  # in offsets: the only server, which was given no name
-BY_ENDPOINT: Final = ("at", "base", "last", "added", "since", "unsure", "seen", "runs")  # with a member for each server
+# Members that have a member for each server.
+BY_ENDPOINT: Final = ("at", "base", "last", "added", "since", "unsure", "seen", "deleted", "runs")
 
 StreamOf: TypeAlias = tuple[str, bytes]  # an endpoint's name, a key
 
@@ -146,11 +148,6 @@ class Position:
         """`since` of a position that follows this one, in a stream with such a max-deleted-entry-id."""
         return self.counted_from if max_deleted > self.counted_from else None
 
-    @property
-    def is_ahead(self) -> bool:
-        """Whether the position is after the stream's last entry, because the query was told to begin there."""
-        return self.seen is not None and self.seen.last < self.id
-
 
 @dataclass(frozen=True, slots=True)
 class DeliveredIds:
@@ -174,6 +171,7 @@ class Delivered:
     since: dict[StreamOf, StreamId] = field(default_factory=dict)
     unsure: set[StreamOf] = field(default_factory=set)
     seen: dict[StreamOf, StreamState] = field(default_factory=dict)
+    deleted: dict[StreamOf, StreamId] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,6 +290,8 @@ def delivered_json(offset: Delivered) -> dict[str, Any]:
         written["unsure"] = _nested(dict.fromkeys(offset.unsure, True))
     if offset.seen:
         written["seen"] = _nested({stream: _seen_row(seen) for stream, seen in offset.seen.items()})
+    if offset.deleted:
+        written["deleted"] = _nested({stream: _text(deleted) for stream, deleted in offset.deleted.items()})
     return written
 
 
@@ -304,7 +304,8 @@ def delivered_of(offset: dict[str, Any]) -> Delivered:
     since = {stream: _id(word) for stream, word in _flat(offset.get("since", {}))}
     unsure = {stream for stream, _ in _flat(offset.get("unsure", {}))}
     seen = {stream: _seen_of(row) for stream, row in _flat(offset.get("seen", {}))}
-    return Delivered(offset["n"], offset["consumer"], runs, last, added, since, unsure, seen)
+    deleted = {stream: _id(word) for stream, word in _flat(offset.get("deleted", {}))}
+    return Delivered(offset["n"], offset["consumer"], runs, last, added, since, unsure, seen, deleted)
 
 
 def _seen_row(seen: StreamState) -> list[Any]:

@@ -308,26 +308,30 @@ class SharedReader(StreamReader):
         last = ids.parse(row[b"last-delivered-id"])
         place = self._places.get(stream) or _place_of(stream, done)
         seen = self._seen.get(stream) or done.seen.get(stream)
-        lost = group_loss(max(place.id, done.last.get(stream, ids.ZERO)), last)
-        if lost is not None:
+        if stream not in self._deleted:
+            self._deleted[stream] = done.deleted.get(stream, (seen or state).max_deleted)
+        back, passed = group_loss(max(place.id, done.last.get(stream, ids.ZERO)), last), None
+        if back is not None:
             done.last[stream] = last
         if _others_read(place, row, state, seen):
             # entries-read is null while an entry after the group's last one is deleted, and counts that one as read
             # afterwards; so it does with entries that were trimmed.
-            if lost is None and place.added is not None and seen is not None:
-                lost = unknown_deletions(place, seen, self._deleted.get(stream, seen.max_deleted))
+            if back is None and place.added is not None and seen is not None:
+                passed = unknown_deletions(place, seen, self._deleted[stream])
             place = Position(last, row[b"entries-read"] if state.last >= last else None, seen=seen)
         elif place.unsure:
             place = replace(place, unsure=False)
-        lost = find_loss(place, state, seen, behind) or lost
-        if lost is not None:
-            self.report_loss(stream, lost)
-            self._moved = True
-            place = Position(last, place.added if lost.resume_at is None else lost.resume_at.added)
+        for lost in (find_loss(place, state, seen, behind) or back, passed):
+            if lost is not None:
+                self.report_loss(stream, lost)
+                self._moved = True
+                place = Position(last, place.added if lost.resume_at is None else lost.resume_at.added)
+                if lost.cause == WENT_BACK:
+                    self._deleted[stream] = state.max_deleted
         behind = entries_after(last, state) if behind is None else behind
         if state.last < last:
             place = Position(last, None, seen=state)  # reported once; entries up to there are not delivered
-        elif behind is not None or stream not in self._deleted:
+        elif behind is not None:
             self._deleted[stream] = state.max_deleted
         if state.last >= last and behind is not None:
             place = Position(last, state.added - behind)
@@ -372,6 +376,10 @@ class SharedReader(StreamReader):
                     if place.unsure:
                         offset.unsure.add(stream)
                     break
+        for stream, seen in offset.seen.items():
+            deleted = self._deleted.get(stream, done.deleted.get(stream, seen.max_deleted))
+            if deleted < seen.max_deleted:
+                offset.deleted[stream] = deleted
         self._newest_ids = {stream: [one for _, some in parts for one in some] for stream, parts in taken.items()}
         self._newest_number = offset.number
         return offset
@@ -515,7 +523,7 @@ class SharedReader(StreamReader):
             self.report_loss(stream, Loss(WENT_BACK, 0, text, True))
             self._places.pop(stream, None)
             if isinstance(reply, ReplyError):  # a new stream of that name is read from its beginning
-                for known in (done.last, done.added, done.since, done.seen, self._seen):
+                for known in (done.last, done.added, done.since, done.seen, done.deleted, self._seen, self._deleted):
                     known.pop(stream, None)
         return gone
 

@@ -1,0 +1,114 @@
+"""What is taken after a position that has no count is told of, with the most that it can be, and only then."""
+
+import re
+import warnings
+from collections.abc import Iterable, Iterator
+
+import pytest
+
+pytest.importorskip("pyspark")
+pytest.importorskip("pyarrow")
+
+from penstock.pipeline.connector.source.offsets import Delivered, delivered_json, delivered_of
+from tests.pipeline.connector.loss_history import Server, reached
+from tests.pipeline.driving import Query
+
+GOES_ON = {"stream": "s", "failOnDataLoss": "false"}
+SHARED = GOES_ON | {"group": "g", "groupMode": "shared", "consumer": "spark", "startingId": "earliest"}
+
+
+@pytest.fixture
+def fake() -> Iterator[Server]:
+    """A server that the connector reaches without a network."""
+    server = Server()
+    with reached(server):
+        yield server
+
+
+def add(server: Server, seqs: Iterable[int]) -> None:
+    for seq in seqs:
+        server.ask("XADD", "s", f"1-{seq}", "n", seq)
+
+
+def delete(server: Server, seqs: Iterable[int]) -> None:
+    server.ask("XDEL", "s", *(f"1-{seq}" for seq in seqs))
+
+
+def others_read(server: Server, count: int) -> None:
+    server.ask("XREADGROUP", "GROUP", "g", "another", "COUNT", count, "NOACK", "STREAMS", "s", ">")
+
+
+def test_a_trim_behind_what_others_read_since_the_last_look_is_told_of(fake: Server) -> None:
+    add(fake, range(1, 7))
+    stream = Query(**SHARED, maxEntriesPerTrigger="3")
+    assert stream.ids() == ["1-1", "1-2", "1-3"]
+    add(fake, range(7, 11))
+    delete(fake, [10])  # so the server does not count what the group reads
+    others_read(fake, 4)
+    add(fake, range(11, 21))
+    fake.ask("XTRIM", "s", "MAXLEN", 1)
+
+    with pytest.warns(UserWarning, match="trimmed or deleted while they were read, at most 13: those after 1-7"):
+        assert stream.ids() == ["1-20"]
+
+
+def test_deletions_that_no_count_had_at_a_restart_are_told_of_where_others_pass_them(fake: Server) -> None:
+    add(fake, range(1, 4))
+    stream = Query(**SHARED, maxEntriesPerTrigger="3")
+    assert stream.ids() == ["1-1", "1-2", "1-3"]
+    add(fake, range(4, 20))
+    delete(fake, [15, 16])
+    for _ in range(2):
+        stream.start_driver()
+        stream.batch()
+    others_read(fake, 100)
+    stream.start_driver()
+
+    with pytest.warns(UserWarning, match="deleted one by one before they were read, others read too"):
+        stream.run_to_end()
+
+
+def test_deletions_that_were_told_of_are_not_told_of_again_by_the_next_driver(fake: Server) -> None:
+    add(fake, range(1, 4))
+    stream = Query(**SHARED)
+    stream.batch()
+    add(fake, range(4, 20))
+    delete(fake, [15, 16])
+    with pytest.warns(UserWarning, match="2 entries were deleted one by one"):
+        stream.run_to_end()
+    stream.start_driver()
+    add(fake, range(20, 30))
+    others_read(fake, 3)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        stream.run_to_end()
+
+
+def test_a_trim_after_the_id_at_which_a_query_was_told_to_begin_is_told_of(fake: Server) -> None:
+    add(fake, [1, 2])
+    stream = Query(**GOES_ON, startingId="1-10")
+    assert stream.batch() is None
+    add(fake, range(3, 21))
+    fake.ask("XTRIM", "s", "MAXLEN", 4)
+
+    with pytest.warns(UserWarning, match=re.escape("at most 14: those after 1-9")):
+        assert stream.ids() == ["1-17", "1-18", "1-19", "1-20"]
+
+
+@pytest.mark.parametrize("end", [9, 12])
+def test_a_trim_before_the_id_at_which_a_query_was_told_to_begin_is_no_loss(fake: Server, end: int) -> None:
+    add(fake, [1, 2])
+    stream = Query(**GOES_ON, startingId="1-10")
+    assert stream.batch() is None
+    fake.ask("XTRIM", "s", "MAXLEN", 0)
+    add(fake, range(3, end + 1))
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert len(stream.run_to_end()) == max(end - 9, 0)
+
+
+def test_an_offset_has_up_to_where_deletions_were_told_of() -> None:
+    offset = Delivered(7, "spark", deleted={("main", b"s"): 5 << 64})
+    assert delivered_of(delivered_json(offset)) == offset
