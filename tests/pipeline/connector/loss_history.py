@@ -128,15 +128,16 @@ def reached(server: Server) -> Iterator[None]:
 class History:
     """One seed's history. After `run`: what was lost, what was told of it.
 
-    `amid`: things happen between any two requests of the query, too.
+    `amid`: things happen between any two requests of the query, too. `bursts`: several things happen at once.
     """
 
-    def __init__(self, seed: int, shared: bool, amid: bool = False) -> None:
+    def __init__(self, seed: int, shared: bool, amid: bool = False, bursts: bool = False) -> None:
         self.chance = random.Random(seed)
         self.server = Server()
         self.server.counts = seed % 2 > 0
         self.shared = shared
         self.amid = amid
+        self.bursts = bursts
         self.steps: list[str] = []
         self.acts: set[str] = set()  # since the query began
         self.past: set[str] = set()  # before
@@ -197,11 +198,12 @@ class History:
 
     def disturb(self) -> None:
         """Something happens, most often nothing that takes entries."""
-        act: Callable[[], str | None] = self.chance.choices(list(self._chances), list(self._chances.values()))[0]
-        kind = act()
-        if kind is not None:
-            self.steps.append(act.__name__)
-            self.acts.add(kind)
+        for _ in range(self.chance.choice([1, 2, 4]) if self.bursts else 1):
+            act: Callable[[], str | None] = self.chance.choices(list(self._chances), list(self._chances.values()))[0]
+            kind = act()
+            if kind is not None:
+                self.steps.append(act.__name__)
+                self.acts.add(kind)
 
     def _nothing(self) -> None:
         return None

@@ -11,7 +11,7 @@ from penstock.pipeline.connector.sink import idempotent_writes, ledger, resp_col
 from penstock.pipeline.connector.sink.ledger import Ledger, Task
 from penstock.pipeline.connector.sink.placement import RENDEZVOUS
 from penstock.pipeline.connector.sink.sink_options import read_sink
-from penstock.pipeline.connector.sink.sink_writer import commit_batch, warn_of_dropped, write_task
+from penstock.pipeline.connector.sink.sink_writer import BatchWriter, StreamWriter, commit_batch, write_task
 from penstock.pipeline.errors import PipelineError, ServerGone
 from tests.support.reference_server import LOCALHOST
 from tests.support.server_process import running_server
@@ -387,15 +387,18 @@ def test_a_capped_stream_stays_short(server, write):
 
 
 @pytest.mark.parametrize("options", [{"delivery": "exactly-once"}, {"delivery": "at-least-once"}, {"delivery": "idmp"}])
-def test_rows_for_streams_that_are_not_there_can_be_dropped_and_are_counted(server, write, options):
+def test_rows_for_streams_that_are_not_there_can_be_dropped_and_are_counted(server, endpoint, write, options):
     server.xadd("here", {"n": 0})
     batch = pa.record_batch({"_stream": ["here", "there", "there"], "n": [1, 2, 3]})
-    written = write([batch], stream="", nomkstream="true", **options)
+    written = write([batch], Task("5e55-query", 7, 0), stream="", nomkstream="true", **options)
 
     assert numbers(server, "here") == [0, 1]
     assert (server.exists("there"), written.dropped) == (0, 2)
+    found = read_sink({"endpoints": endpoint, **options}, False)
     with pytest.warns(UserWarning, match="2 of 3 rows were not written: their streams are not there"):
-        warn_of_dropped([written, None])
+        StreamWriter(found).commit([written, None], 7)
+    with pytest.warns(UserWarning, match="2 of 3 rows were not written: their streams are not there"):
+        BatchWriter(found).commit([written, None])
 
 
 def test_mirrored_rows_of_a_stream_that_is_not_there_are_counted(server, write):
