@@ -84,6 +84,19 @@ def test_streams_of_all_nodes_are_read(cluster: Cluster, streams: dict[str, str]
     query.stop()
 
 
+def test_a_second_query_of_a_consumers_name_is_noticed_when_the_first_slot_has_moved(cluster: Cluster) -> None:
+    fill(cluster.client, KEYS, 1)
+    options = {"endpoints": cluster.endpoint, "streamPattern": "orders:*", "startingId": "earliest", **SHARED}
+    first, second = Query(DDL, **options), Query(DDL, **options, retryTimeout="500ms")
+    assert first.batch() is not None
+    cluster.move(slot_tag(0))
+
+    with pytest.raises(PipelineError, match="another query reads group 'g' as 'spark'"):
+        second.batch()
+    first.stop()
+    second.stop()
+
+
 def test_a_batch_of_many_streams_is_read(cluster: Cluster) -> None:
     written = fill(cluster.client, KEYS, *range(1, 40))
     options = {

@@ -1,7 +1,8 @@
 """Notices two queries that read a group as one consumer: each would take, and acknowledge, what the other has to do.
 
 The server cannot tell them apart by their requests. So a driver subscribes to a channel that is named by the group and
-the consumer; PUBSUB NUMSUB says how many do, and a driver that dies is not among them any more.
+the consumer; PUBSUB NUMSUB says how many do, at each node of a cluster for itself. A driver that dies is not among them
+any more; if its machine died, it is among them until the server notices: twice tcp-keepalive (Redis 8.6, redis.conf).
 """
 
 import warnings
@@ -51,10 +52,12 @@ class SoleConsumer:
     def _await(self, client: Client, most: int) -> None:
         """Wait until at most so many queries have the name."""
         end_s = now_s() + self._patience_s
-        while client.call("PUBSUB", "NUMSUB", self._channel)[1] > most:
+        while sum(node.call("PUBSUB", "NUMSUB", self._channel)[1] for node in client.nodes()) > most:
             if now_s() >= end_s:
                 raise PipelineError(
                     f"{client.endpoint.address}: another query reads group {self._group!r} as {self._consumer!r}: both "
-                    "would take and acknowledge what the other has to do. Give each its own 'consumer', or none"
+                    "would take and acknowledge what the other has to do. Give each its own 'consumer', or none. "
+                    "(The connection of a driver whose machine died has the name for up to twice the server's "
+                    "tcp-keepalive, 600 s by default. CLIENT LIST TYPE pubsub shows its address; CLIENT KILL ends it)"
                 )
             pause_s(PAUSE_S)
