@@ -96,7 +96,25 @@ def test_of_two_fields_with_one_name_the_first_counts() -> None:
     early = [b"2-0", [b"v", b"early", b"v", b"late", b"c", b"3"]]
 
     assert [row["v"] for row in columns("v string", twice, early)] == ["first", "early"]
-    assert columns("fields map<string,string>", early)[0]["fields"] == [("v", "early"), ("v", "late"), ("c", "3")]
+
+
+@pytest.mark.parametrize(
+    "others", [[], [[b"3-0", [b"v", b"alone"]]]], ids=["as many fields", "other numbers of fields"]
+)
+def test_a_map_has_a_name_once_with_its_first_value_and_a_list_has_all(others: list[Any]) -> None:
+    entries = [[b"1-0", [b"v", b"early", b"v", b"late", b"c", b"3"]], [b"2-0", [b"a", b"1", b"v", b"2", b"c", b"3"]]]
+    maps = [row["fields"] for row in columns("fields map<string,string>", *others, *entries)]
+    lists = [row["fields"] for row in columns("fields array<struct<name:string,value:binary>>", *others, *entries)]
+
+    assert maps[-2:] == [[("v", "early"), ("c", "3")], [("a", "1"), ("v", "2"), ("c", "3")]]
+    assert [[pair["name"] for pair in row] for row in lists[-2:]] == [["v", "v", "c"], ["a", "v", "c"]]
+    assert maps[:-2] == [[("v", "alone")] for _ in others]
+
+
+def test_names_that_are_the_same_once_they_are_replaced_are_one_key() -> None:
+    (row,) = columns("fields map<string,string>", [b"1-0", [b"\xff", b"1", b"\xfe", b"2"]])
+
+    assert row["fields"] == [("\N{REPLACEMENT CHARACTER}", "1")]
 
 
 @pytest.mark.parametrize(

@@ -178,7 +178,12 @@ class Columns:
 
         def build(page: Page, origin: Origin) -> Any:
             names, values = self._names_and_values(page, kind.key_type, kind.item_type)
-            return pyarrow.MapArray.from_arrays(pyarrow.array(page.offsets), names, values, kind)
+            offsets, again = page.offsets, _repeated(page, names)
+            if len(again):
+                kept: Any = numpy.delete(numpy.arange(len(names)), again)
+                names, values = names.take(pyarrow.array(kept)), values.take(pyarrow.array(kept))
+                offsets = numpy.searchsorted(kept, offsets).astype(numpy.int32)
+            return pyarrow.MapArray.from_arrays(pyarrow.array(offsets), names, values, kind)
 
         return build
 
@@ -232,6 +237,20 @@ def _same_place(page: Page, wanted: bytes) -> int:
         if known[at] == wanted:
             return at
     return -1
+
+
+def _repeated(page: Page, names: Any) -> Any:
+    """Where entries have names that they have before: Spark's maps have a key once, and most functions rely on it.
+
+    `names`: of all fields of all entries, as they will be keys.
+    """
+    encoded = names.dictionary_encode()
+    numbers: Any = encoded.indices.to_numpy().astype(numpy.int64)
+    numbers += numpy.repeat(numpy.arange(len(page)) * len(encoded.dictionary), numpy.diff(page.offsets))
+    ordered: Any = numpy.sort(numbers, kind="stable")  # mostly in order as they are
+    if not (ordered[1:] == ordered[:-1]).any():
+        return ()
+    return numpy.setdiff1d(numpy.arange(len(names)), numpy.unique(numbers, return_index=True)[1])
 
 
 # -- metadata columns -------------------------------------------------------------------------------------
