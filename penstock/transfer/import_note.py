@@ -6,11 +6,12 @@ stream was, and how large the log's files were: a server on the directory may ch
 
 import json
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Final
 
 from penstock.engine.replication.replication import Replication
 from penstock.errors import UsageError
+from penstock.storage.aof.disk import Disk
+from penstock.storage.aof.log_directory import write_all
 
 NAME: Final = "penstock-import.json"
 NOWHERE: Final = ""  # replication_id of an import that is not whole
@@ -33,13 +34,13 @@ class ImportNote:
 BEGUN: Final = ImportNote(NOWHERE, 0, 0, {})
 
 
-def read(directory: Path) -> ImportNote | None:
+def read(disk: Disk, directory: str) -> ImportNote | None:
     """The note, if there is one; UsageError where it is damaged."""
-    path = directory / NAME
-    if not path.exists():
+    path = f"{directory}/{NAME}"
+    if not disk.exists(path):
         return None
     try:
-        note = ImportNote(**json.loads(path.read_text()))
+        note = ImportNote(**json.loads(disk.read(path, 0, disk.size(path))))
         sound = isinstance(note.replication_id, str) and isinstance(note.offset + note.db_index, int)
     except (OSError, TypeError, ValueError) as problem:
         raise UsageError(f"{path} cannot be read: {problem}") from None
@@ -48,16 +49,28 @@ def read(directory: Path) -> ImportNote | None:
     return note
 
 
-def write(directory: Path, note: ImportNote) -> None:
-    (directory / NAME).write_text(json.dumps(asdict(note)) + "\n")
+def write(disk: Disk, directory: str, note: ImportNote) -> None:
+    """Put a note in place of another one: after a loss of power, one of them is there. UsageError where that fails."""
+    path = f"{directory}/{NAME}"
+    try:
+        file = disk.create(f"{path}.new")
+        try:
+            write_all(file, json.dumps(asdict(note)).encode() + b"\n")
+            file.sync()
+        finally:
+            file.close()
+        disk.rename(f"{path}.new", path)
+        disk.sync_directory(directory)
+    except OSError as failure:
+        raise UsageError(f"{directory} cannot be written: {failure.strerror}") from None
 
 
-def of(replication: Replication, log: Path) -> ImportNote:
+def of(replication: Replication, disk: Disk, log: str) -> ImportNote:
     """The note of a server that has ended; `BEGUN` where its master's stream cannot go on, amid a transaction."""
     if replication.is_amid:
         return BEGUN
-    return ImportNote(replication.id, replication.offset, replication.stream_db, sizes_of(log))
+    return ImportNote(replication.id, replication.offset, replication.stream_db, sizes_of(disk, log))
 
 
-def sizes_of(log: Path) -> dict[str, int]:
-    return {file.name: file.stat().st_size for file in sorted(log.iterdir())}
+def sizes_of(disk: Disk, log: str) -> dict[str, int]:
+    return {name: disk.size(f"{log}/{name}") for name in sorted(disk.names(log))}

@@ -9,7 +9,6 @@ refuses, or has what cannot be kept here, the import says why and ends.
 import asyncio
 import os
 import random
-import shutil
 import ssl
 import sys
 from pathlib import Path
@@ -22,9 +21,9 @@ from penstock.engine.engine import Engine
 from penstock.engine.replication import master as links
 from penstock.errors import UsageError
 from penstock.progress_line import ProgressLine, bar
-from penstock.server.run import CLEAN, FAILED, Server, loop_factory
+from penstock.server.run import CLEAN, Server, loop_factory
 from penstock.server.server_log import ServerLog
-from penstock.storage.aof.disk import SystemDisk
+from penstock.storage.aof.disk import Disk, SystemDisk
 from penstock.storage.aof.log_directory import LOCK_NAME
 from penstock.transfer import counts, import_note
 from penstock.transfer.import_note import ImportNote
@@ -35,25 +34,28 @@ LOOK_EVERY_S: Final = 0.2
 ASK_EVERY_S: Final = 1.0  # the source, how far its stream is
 
 
-def prepared(directory: Path, log: Path) -> ImportNote:
+def prepared(disk: Disk, directory: str, log: str) -> ImportNote:
     """Where to go on in a directory. UsageError where it is none, or has data that are not an import's.
 
     What an import left that was not whole is removed.
     """
-    snapshot = directory / Settings().text("dbfilename")
-    note = import_note.read(directory) if log.exists() else None
+    snapshot = f"{directory}/{Settings().text('dbfilename')}"
+    note = import_note.read(disk, directory) if disk.exists(log) else None
     for path in [log, snapshot] if note is None else [snapshot]:
-        if path.exists():
-            raise UsageError(f"{directory} has data already ({path.name}): import into an empty directory")
+        if disk.exists(path):
+            name = path.rpartition("/")[2]
+            raise UsageError(f"{directory} has data already ({name}): import into an empty directory")
     if note is None:
         return import_note.BEGUN
-    lock = SystemDisk().lock(f"{log}/{LOCK_NAME}")
+    lock = disk.lock(f"{log}/{LOCK_NAME}")
     if lock is None:
         raise UsageError(f"Another server is using the log in {log}: stop it, or import into another directory.")
     try:
         if not note.is_whole:
-            shutil.rmtree(log)
-        elif note.sizes != import_note.sizes_of(log):
+            for name in disk.names(log):
+                if name != LOCK_NAME:
+                    disk.remove(f"{log}/{name}")
+        elif note.sizes != import_note.sizes_of(disk, log):
             raise UsageError(f"{directory} was changed after its import: import into an empty directory")
     finally:
         lock.close()
@@ -100,52 +102,68 @@ def import_from(address: Address, directory: Path, follows: bool) -> int:
         raise UsageError(f"There is no directory {directory}: make it first")
     if not directory.is_dir():
         raise UsageError(f"{directory} is no directory: name an empty one")
-    settings = settings_for(address, directory)
-    log = directory / settings.text("appenddirname")
-    note = prepared(directory, log)
+    settings, clock, disk = settings_for(address, directory), SystemClock(), SystemDisk()
+    engine = new_engine(settings, clock, random.Random(os.urandom(32)))
+    begin(engine, disk, address, str(directory))
+    importer = Importer(engine, address, str(directory), follows)
+    with asyncio.Runner(loop_factory=loop_factory()[0]) as runner:
+        code = runner.run(importer.run(Server(engine, ServerLog(settings, clock), disk)))
+    is_same, text = ended(importer, disk, code)
+    sys.stdout.write(text)
+    return int(not is_same)
+
+
+def log_in(directory: str, settings: Settings) -> str:
+    return f"{directory}/{settings.text('appenddirname')}"
+
+
+def begin(engine: Engine, disk: Disk, address: Address, directory: str) -> None:
+    """Before the server runs: look at the directory and the source, and take up what is there.
+
+    UsageError, which names the directory as it was given: the setting `dir` is its real path.
+    """
+    try:
+        note = prepared(disk, directory, log_in(directory, engine.settings))
+    except OSError as failure:
+        raise UsageError(f"{directory} cannot be used: {failure.strerror}") from None
     with Remote(address) as remote:
         kind = remote.info("replication").get("role", "")
     if not kind:
         raise UsageError(f"{address.shown} does not say what it is (INFO replication)")
-    clock = SystemClock()
-    engine = new_engine(settings, clock, random.Random(os.urandom(32)))
     if note.is_whole:
         engine.replication.adopt(note.replication_id, note.offset, note.db_index)
-    try:
-        import_note.write(directory, import_note.BEGUN)
-    except OSError as failure:
-        raise UsageError(f"{directory} cannot be written: {failure.strerror}") from None
-    importer = Importer(engine, address, follows)
-    with asyncio.Runner(loop_factory=loop_factory()[0]) as runner:
-        code = runner.run(importer.run(Server(engine, ServerLog(settings, clock), SystemDisk())))
-    if importer.problem:
-        sys.stderr.write(f"{address.shown} cannot be imported: {importer.problem}.\n")
+    import_note.write(disk, directory, import_note.BEGUN)
+
+
+def ended(importer: "Importer", disk: Disk, code: int) -> tuple[bool, str]:
+    """After the server has ended with this exit code: see `report`. UsageError where the copy is not whole."""
+    engine, address, directory = importer.engine, importer.address, importer.directory
     if code != CLEAN or importer.problem or not importer.is_whole:
-        sys.stderr.write("The copy is not whole, and of no use: the same command begins anew.\n")
-        return FAILED
-    import_note.write(directory, import_note.of(engine.replication, log))
+        why = f"{address.shown} cannot be imported: {importer.problem}.\n" if importer.problem else ""
+        raise UsageError(f"{why}The copy is not whole, and of no use: the same command begins anew.")
+    import_note.write(disk, directory, import_note.of(engine.replication, disk, log_in(directory, engine.settings)))
     return report(engine, directory, address)
 
 
-def report(engine: Engine, directory: Path, address: Address) -> int:
-    """Say what is here and what the source has now; 1 where these differ."""
+def report(engine: Engine, directory: str, address: Address) -> tuple[bool, str]:
+    """Whether the source has the same numbers of keys now as are here; the lines that say so."""
     here = counts.of_keyspace(engine.keyspace)
     with Remote(address) as remote:
         there = counts.of_server(remote)
-    sys.stdout.write(f"{directory}: {sum(here.values())} keys, from {address.shown}\n")
-    for line in counts.table(here, there):
-        sys.stdout.write(f"  {line}\n")
+    lines = [f"{directory}: {sum(here.values())} keys, from {address.shown}"]
+    lines += [f"  {line}" for line in counts.table(here, there)]
     if here != there:
-        sys.stdout.write("The numbers differ: keys were written, or have expired, since.\n")
-    return int(here != there)
+        lines.append("The numbers differ: keys were written, or have expired, since.")
+    return here == there, "\n".join(lines) + "\n"
 
 
 class Importer:
     """One import. is_whole: everything has come, and is in the log. problem: why it cannot be, or cannot go on."""
 
-    def __init__(self, engine: Engine, address: Address, follows: bool) -> None:
-        self._engine = engine
-        self._address = address
+    def __init__(self, engine: Engine, address: Address, directory: str, follows: bool) -> None:
+        self.engine = engine
+        self.address = address
+        self.directory = directory
         self._follows = follows
         self._line = ProgressLine(engine.clock)
         self._their_offset = 0
@@ -167,7 +185,7 @@ class Importer:
         asked_s = 0.0
         while True:
             await asyncio.sleep(LOOK_EVERY_S)
-            engine, replication = self._engine, self._engine.replication
+            engine, replication = self.engine, self.engine.replication
             master, log = replication.master, engine.persistence.log
             if master is None or log is None:
                 continue
@@ -188,17 +206,17 @@ class Importer:
     def _offset_of_source(self) -> int:
         """How long the source's stream is; as it was, where it does not say."""
         try:
-            with Remote(self._address) as remote:
+            with Remote(self.address) as remote:
                 return int(remote.info("replication").get("master_repl_offset", "0"))
         except UsageError:
             return self._their_offset
 
     def _state(self) -> str:
         """For a person."""
-        engine = self._engine
+        engine = self.engine
         master = engine.replication.master
         assert master is not None, "an import has a source"
-        where = self._address.shown
+        where = self.address.shown
         keys = sum([len(db) for db in engine.keyspace.databases])
         if engine.conditions.loading:
             return f"{where}: {bar(master.copied_bytes, master.copy_bytes)} have come, {keys} keys are loaded"

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from penstock.storage.aof.disk import SystemDisk
 from penstock.transfer import import_note
 from tests.support.certificates import Authority
 from tests.support.rdb_bodies import listpack_of, payload, stream
@@ -122,7 +123,7 @@ def test_an_import_goes_on_where_the_last_one_ended(source: Source, tmp_path: Pa
 def test_an_import_that_was_not_whole_begins_anew(source: Source, tmp_path: Path) -> None:
     words = ("import", f"redis://127.0.0.1:{source.port}", "--dir", str(tmp_path))
     assert penstock(*words).returncode == 0
-    import_note.write(tmp_path, import_note.BEGUN)
+    import_note.write(SystemDisk(), str(tmp_path), import_note.BEGUN)
     (tmp_path / "appendonlydir" / "appendonly.aof.manifest").write_text("torn")
 
     assert penstock(*words).returncode == 0
@@ -132,7 +133,7 @@ def test_an_import_that_was_not_whole_begins_anew(source: Source, tmp_path: Path
 
 def test_an_import_does_not_take_a_directory_from_a_server(source: Source, tmp_path: Path) -> None:
     with running_server(dir=tmp_path):
-        import_note.write(tmp_path, import_note.BEGUN)
+        import_note.write(SystemDisk(), str(tmp_path), import_note.BEGUN)
         told = penstock("import", f"redis://127.0.0.1:{source.port}", "--dir", str(tmp_path))
     assert told.returncode == 1 and "Another server is using the log" in told.stderr
 

@@ -180,10 +180,14 @@ ALL: Final = {
     )
 }
 if find_spec("pyarrow") is not None and find_spec("pyspark") is not None:
-    from tests.world import batches
+    from tests.world import batches, importers  # in fibers, which know the connector
 
     BATCHES: Final = Cast(
         "batches", (batches.RowFeeder, batches.BatchQuery, Administrator), 0, (batches.RowFeeder, batches.BatchQuery),
         judges=(batches.judge,), within=batches.within,
     )  # fmt: skip
-    ALL[BATCHES.name] = BATCHES
+    IMPORTERS: Final = Cast(
+        "importers", (Producer, Pusher, Counter, Wanderer, Administrator), 1,
+        (Producer, Pusher, Counter, importers.Import), judges=(importers.judge,), within=importers.within,
+    )  # fmt: skip
+    ALL.update({cast.name: cast for cast in (BATCHES, IMPORTERS)})

@@ -125,7 +125,7 @@ class Socket(ClientEnd):
         self.is_open = False
 
 
-class _Sockets:
+class Sockets:
     """Stands for the module `socket`."""
 
     IPPROTO_TCP, TCP_NODELAY, gaierror = socket.IPPROTO_TCP, socket.TCP_NODELAY, socket.gaierror
@@ -186,7 +186,7 @@ def connector_in(network: Network, machine: Machine) -> Iterator[None]:
     clock = _Time(network.loop)
     with warnings.catch_warnings(), pytest.MonkeyPatch.context() as patch:
         warnings.simplefilter("always")
-        patch.setattr(client, "socket", _Sockets(network, machine))
+        patch.setattr(client, "socket", Sockets(network, machine))
         patch.setattr(client, "time", clock)
         words = _Secrets()
         for module in RANDOM:

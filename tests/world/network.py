@@ -1,6 +1,7 @@
 """A network: bytes arrive late and in pieces, a connection breaks at any moment, and a peer may read nothing."""
 
 import asyncio
+import errno
 import hashlib
 import random
 import socket
@@ -294,7 +295,7 @@ class Network:
             await asyncio.sleep(CUT_S)
             process = find()
         if process is None or not process.is_listening:
-            raise ConnectionRefusedError
+            raise ConnectionRefusedError(errno.ECONNREFUSED, "Connection refused")
         self._ports += 1
         connected = Connected(self, process, client, self._ports)
         connected.open()

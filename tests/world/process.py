@@ -46,7 +46,7 @@ def no_times() -> CpuTimes:
 class Process:
     """One life of a server: the product's own code, from its connections to its log. UsageError if it cannot start."""
 
-    def __init__(self, machine: "Machine", directives: dict[str, str]) -> None:
+    def __init__(self, machine: "Machine", directives: dict[str, str], engine: Engine | None = None) -> None:
         self.machine = machine
         self.disk = machine.disk
         self.is_alive = True
@@ -56,11 +56,9 @@ class Process:
         self.pipes: dict[int, WorldPipeChild] = {}  # of children, by descriptor, until they are read
         self.tasks: dict[asyncio.Task[Any], None] = {}
         self.loop = ProcessLoop(machine.loop, self.guard)
-        self.settings = Settings()
-        for name, value in ({"dir": ROOT, "loglevel": "nothing"} | directives).items():
-            self.settings.read_line([name, value], set())
-        chance = random.Random(machine.chance.random())
-        self.engine = new_engine(self.settings, machine.clock, chance)
+        self.is_safe = False  # it has ended, and its log was written
+        self.engine = machine.new_engine(directives) if engine is None else engine
+        self.settings = self.engine.settings
         self._hide_system()
         self.log_writer = AofWriter(
             self.settings, self.engine, self._say, self.disk, WorldThreads(self), DeferredChild(self)
@@ -136,7 +134,7 @@ class Process:
     def _end(self) -> None:
         self.is_listening = False
         self._cron.stop()
-        is_safe = self.turn.close()
+        self.is_safe = is_safe = self.turn.close()
         self.replicas.close()
         self._link.stop()
         for connection in list(self.turn.connections.values()):
@@ -206,12 +204,18 @@ class Machine:
         self._pids += 1
         return self._pids
 
-    def start(self) -> None:
-        """Start a process, which serves if it can load what is there."""
+    def new_engine(self, directives: dict[str, str]) -> Engine:
+        settings = Settings()
+        for name, value in ({"dir": ROOT, "loglevel": "nothing"} | directives).items():
+            settings.read_line([name, value], set())
+        return new_engine(settings, self.clock, random.Random(self.chance.random()))
+
+    def start(self, engine: Engine | None = None) -> None:
+        """Start a process, which serves if it can load what is there. engine: one that was made before."""
         assert not self.is_up, "one at a time"
         ended_s = self.ends[-1][0] if self.ends else self.loop.time()  # since then what was not synced is at risk
         try:
-            self.process = Process(self, self.directives)
+            self.process = Process(self, self.directives, engine)
         except UsageError as problem:
             self._note_trouble(ended_s, is_on=True)
             self.story.tell(self.name, f"does not start: {problem}")

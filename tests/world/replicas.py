@@ -446,22 +446,15 @@ def one_picture(world: ServersWorld) -> list[str]:
     view = View(seen_times=False, ties=False, now_ms=now_ms)
     master = world.engine_of(world.machine)
     assert master is not None, "it answered just now"
-    was, objections = without_policies(keyspace(master, view)), []
+    was, objections = judges.without_policies(keyspace(master, view)), []
     for machine in world.machines:
         engine = world.engine_of(machine)
         if machine is world.machine or engine is None:
             continue
-        found = without_policies(keyspace(engine, view))
+        found = judges.without_policies(keyspace(engine, view))
         for key in sorted(was.keys() | found.keys()):
             if was.get(key) != found.get(key):
                 where = judges.difference(was.get(key), found.get(key))
                 objections.append(f"key {key} of {machine.name} differs from the master's: {where}")
         objections += [f"{machine.name}: {one}" for one in world._loaded_beside_memory(machine)]
     return objections
-
-
-def without_policies(picture: dict[str, Any]) -> dict[str, Any]:
-    for shown in picture.values():
-        if isinstance(shown["value"], dict):
-            shown["value"].pop("policies", None)
-    return picture

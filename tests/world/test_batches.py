@@ -1,4 +1,4 @@
-"""Simulated worlds in which the pipeline's connector reads and writes, without Spark, while the server crashes."""
+"""Simulated worlds with code that blocks: the pipeline's connector without Spark, and imports."""
 
 import pytest
 
@@ -21,6 +21,11 @@ FOUND = {
 @pytest.mark.parametrize("seed", [*seeds(2, 100), *FOUND])
 def test_no_judge_objects_to_a_world_with_a_query(seed: int) -> None:
     assert World(seed, casts.BATCHES).run() == []
+
+
+@pytest.mark.parametrize("seed", seeds(2, 100))
+def test_no_judge_objects_to_a_world_with_imports(seed: int) -> None:
+    assert World(seed, casts.IMPORTERS).run() == []
 
 
 def test_a_world_with_a_query_happens_again_by_its_number() -> None:

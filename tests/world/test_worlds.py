@@ -31,7 +31,7 @@ FOUND_OF_CASTS = {
     (
         casts.SAVES,
         50_091,
-    ): "after two jumps of the clock, one before a look at it, a reader waited as long as the second",
+    ): "a reader waited as long as a second jump of the clock, which went back to where it was",
     (casts.SYNCS, 96): "what was confirmed after such a hole was cut off",
 }
 TURNED_BACK_OF_CASTS = {
@@ -55,7 +55,9 @@ def test_no_judge_objects_to_a_world(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", seeds(4, 100))
 @pytest.mark.parametrize(
-    "cast", [cast for cast in casts.ALL.values() if cast.name not in ("queues", "batches")], ids=attrgetter("name")
+    "cast",
+    [cast for cast in casts.ALL.values() if cast.name not in ("queues", "batches", "importers")],
+    ids=attrgetter("name"),
 )
 def test_no_judge_objects_to_a_world_of_another_cast(cast: casts.Cast, seed: int) -> None:
     assert World(seed, cast).run() == []

@@ -7,6 +7,7 @@ from collections import Counter as Counts
 from typing import Any, Final
 
 from penstock.config.settings import Settings
+from penstock.engine.engine import Engine
 from penstock.server.turns.log_writer import AofWriter
 from tests.crash.powered import ROOT
 from tests.support.deferred_log import DeferredThreads
@@ -192,15 +193,7 @@ class World:
     def _loaded_beside_memory(self, machine: Machine) -> list[str]:
         process = machine.process
         assert process is not None and machine.is_up, "it answered just now"
-        settings = Settings()
-        for words in (["dir", ROOT], ["appendonly", "yes" if self._has_log_now else "no"]):
-            settings.read_line(words, set())
-        engine = make_engine(process.engine.clock, settings=settings)
-        said: list[str] = []
-        engine.conditions.loading = True  # what has expired meanwhile is there for what was logged before
-        for _ in AofWriter(settings, engine, said.append, machine.disk.copied(), DeferredThreads()).loading():
-            pass
-        return judges.picture(self, process.engine, engine)
+        return judges.picture(self, process.engine, loaded_from(machine, self._has_log_now))
 
     def keeping(self) -> judges.Keeping:
         """What may be lost."""
@@ -216,6 +209,19 @@ class World:
             for write in getattr(journal, name):
                 found[f"{name}: {write.outcome}"] += 1
         return found
+
+
+def loaded_from(machine: Machine, has_log: bool = True) -> Engine:
+    """What a server loads from the files of a machine. UsageError where it cannot."""
+    settings = Settings()
+    for words in (["dir", ROOT], ["appendonly", "yes" if has_log else "no"]):
+        settings.read_line(words, set())
+    engine = make_engine(machine.clock, settings=settings)
+    said: list[str] = []
+    engine.conditions.loading = True  # what has expired meanwhile is there for what was logged before
+    for _ in AofWriter(settings, engine, said.append, machine.disk.copied(), DeferredThreads()).loading():
+        pass
+    return engine
 
 
 class NoSuch(Exception):
