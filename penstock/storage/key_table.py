@@ -1,11 +1,13 @@
-"""The keys of a database and their values: a mapping that keeps many short strings in few bytes.
+"""The keys of a database and their values: a mapping that keeps many short values in few bytes.
 
 A key of 10 bytes and a string of 16 take 154 bytes as objects of a dict. So only the first FEW keys are all kept that
-way, which is faster while a processor's caches hold them; further short strings are packed, and take 48.
+way, which is faster while a processor's caches hold them; further short strings are packed, and take 49. Further small
+lists, sets and sorted sets are objects while they are among the RECENT ones that were set or asked for last, since what
+asks for one may change it; then they are packed, too.
 
-Packed strings lie one behind the other in buckets, bytes objects with four of them on average. Each has a head, its
+Packed values lie one behind the other in buckets, bytes objects with four of them on average. Each has a head, its
 key's hash and the lengths of its key and text; then these two. The hash tells the bucket (linear hashing: each time a
-string too many comes, the next bucket is split in two, so that no request waits until a large table is made anew).
+value too many comes, the next bucket is split in two, so that no request waits until a large table is made anew).
 
 >>> table = KeyTable(few=1)
 >>> table[b"key"], table[b"other"] = b"text", b"another"
@@ -25,7 +27,16 @@ from librt.strings import BytesWriter
 
 from penstock.storage import string_buckets
 from penstock.storage.size_counts import TypeSizes
-from penstock.storage.string_buckets import HASH_BITS, NOWHERE, TOGETHER, KeySnapshot, keys_of, pairs_of
+from penstock.storage.string_buckets import (
+    HASH_BITS,
+    LONGEST_KEY,
+    NOWHERE,
+    TOGETHER,
+    KeySnapshot,
+    keys_of,
+)  # fmt: skip
+from penstock.storage.types.sets import Set
+from penstock.storage.values_at_rest import RESTING, Resting, text_at_rest, woken
 
 if TYPE_CHECKING:
     from mypy_extensions import i64  # for mypyc; Python ignores it
@@ -33,29 +44,35 @@ if TYPE_CHECKING:
     from penstock.storage.keyspace import Value
 
 FEW: Final = 10_000
-MOST_A_BUCKET: Final = 4  # strings, on average: above, a bucket is split
+RECENT: Final = 4096
+MOST_A_BUCKET: Final = 4  # values, on average: above, a bucket is split
 LEAST_A_BUCKET: Final = 2  # below, two buckets become one
 _value_of: Final = itemgetter(1)
 
 
 class KeyTable:
-    """A mapping from keys to values. It may not be changed during an iteration.
+    """A mapping from keys to values. It may not be changed during an iteration, and `get` of a packed collection is a
+    change. Collections that an iteration gives are copies, to be read.
 
-    objects: the keys whose values are objects. packed: how many strings are packed. sizes: how many values have which.
+    objects: the keys whose values are objects. packed: how many values are packed. sizes: how many values have which.
 
-    Invariants: no key is in both; a packed string is `bytes`, of no subclass, and in the bucket of its key's hash;
-    `_mask` is the lowest 2**n - 1 that is no less than the last bucket's index.
+    Invariants: no key is in both; a packed string is `bytes`, of no subclass; a packed value is in the bucket of its
+    key's hash; `_mask` is the lowest 2**n - 1 that is no less than the last bucket's index.
     """
 
     __slots__ = (
-        "_at", "_buckets", "_few", "_hash", "_index", "_mask", "_sought", "_writer", "objects", "packed", "sizes",
+        "_at", "_buckets", "_few", "_hash", "_index", "_mask", "_most_recent", "_next", "_recent", "_sought", "_writer",
+        "objects", "packed", "sizes",
     )  # fmt: skip
 
-    def __init__(self, few: int = FEW) -> None:
+    def __init__(self, few: int = FEW, recent: int = RECENT) -> None:
         self.objects: dict[bytes, Value] = {}
         self.packed = 0
         self.sizes = TypeSizes()
         self._few = few
+        self._recent: list[bytes] = []  # a ring of keys of collections: `_next` is the one noted longest ago
+        self._most_recent = recent
+        self._next = 0
         self._buckets = [b""]
         self._mask: i64 = 0
         self._sought: bytes | None = None  # the key that was looked for last, while the buckets are as they were then
@@ -82,7 +99,10 @@ class KeyTable:
             self._find(key)
             at: i64 = self._at
             if at >= 0:
-                return string_buckets.text_at(self._buckets[self._index], at)
+                bucket = self._buckets[self._index]
+                if string_buckets.is_at_rest(bucket, at):
+                    return self._wake(key)
+                return string_buckets.text_at(bucket, at)
         return found
 
     def __getitem__(self, key: bytes) -> Value:
@@ -98,6 +118,8 @@ class KeyTable:
         if before is not None:
             objects[key] = value
             self.sizes.replace(before, value)
+            if before is not value and type(value) is not bytes:
+                self._note(key, value)
         elif not self.packed and len(objects) < self._few:
             objects[key] = value
             self.sizes.add(value)
@@ -108,6 +130,7 @@ class KeyTable:
                 self._take(key)
             objects[key] = value
             self.sizes.add(value)
+            self._note(key, value)
 
     def pop(self, key: bytes) -> Value | None:
         """Remove a key; its value, None if it was not there. O(1)."""
@@ -125,8 +148,7 @@ class KeyTable:
 
     def items(self) -> Iterator[tuple[bytes, Value]]:
         """Keys and values, those that are objects first. O(n)."""
-        packed: Iterator[tuple[bytes, Value]] = chain.from_iterable(map(pairs_of, self._parts()))
-        return chain(self.objects.items(), packed)
+        return chain(self.objects.items(), chain.from_iterable(map(_pairs_of, self._parts())))
 
     def values(self) -> Iterator[Value]:
         """O(n)."""
@@ -196,32 +218,69 @@ class KeyTable:
         self._sought = None
 
     def _pack(self, key: bytes, text: bytes) -> None:
-        """Set a key that is not among the objects."""
+        """Set a key that is not among the objects to a string."""
         self._find(key)
         bucket, at = self._buckets[self._index], self._at
         if at >= 0:
-            self.sizes.resize_string(string_buckets.text_size_at(bucket, at), len(text))
-            self._replace(string_buckets.with_text(bucket, at, key, text))
-            return
-        self._replace(string_buckets.with_string(bucket, self._hash, key, text, self._writer))
-        self.packed += 1
+            if not string_buckets.is_at_rest(bucket, at):
+                self.sizes.resize_string(string_buckets.text_size_at(bucket, at), len(text))
+                self._replace(string_buckets.with_text(bucket, at, key, text))
+                return
+            self._take(key)
+        self._add(key, text, False)
         self.sizes.add(text)
+
+    def _add(self, key: bytes, text: bytes, is_collection: bool) -> None:
+        """Pack a value; its key must not be there."""
+        self._find(key)
+        bucket = self._buckets[self._index]
+        self._replace(string_buckets.with_value(bucket, self._hash, key, text, self._writer, is_collection))
+        self.packed += 1
         if self.packed > MOST_A_BUCKET * len(self._buckets):
             self._split()
 
-    def _take(self, key: bytes) -> bytes | None:
-        """Remove a key that is not among the objects; its text, None if it was not there."""
+    def _take(self, key: bytes) -> bytes | Resting | None:
+        """Remove a key that is not among the objects; its value, None if it was not there."""
         self._find(key)
         bucket, at = self._buckets[self._index], self._at
         if at < 0:
             return None
         text = string_buckets.text_at(bucket, at)
-        self.sizes.drop(text)
+        value = woken(text) if string_buckets.is_at_rest(bucket, at) else text
+        self.sizes.drop(value)
         self._replace(string_buckets.without(bucket, at))
         self.packed -= 1
         if self.packed < LEAST_A_BUCKET * len(self._buckets) and len(self._buckets) > 1:
             self._merge()
-        return text
+        return value
+
+    # -- collections at rest ------------------------------------------------------------------------------------------
+
+    def _wake(self, key: bytes) -> Value:
+        """Make an object of a packed collection, which the caller may change. O(bytes)."""
+        value = self._take(key)
+        assert value is not None, "a key that was found"
+        self.objects[key] = value
+        self.sizes.add(value)
+        self._note(key, value)
+        return value
+
+    def _note(self, key: bytes, value: Value) -> None:
+        """A collection was set or asked for: the one for which that was longest ago is packed. O(bytes)."""
+        if len(self.objects) <= self._few or not isinstance(value, RESTING):
+            return
+        recent = self._recent
+        if len(recent) < self._most_recent:
+            recent.append(key)
+            return
+        former, recent[self._next] = recent[self._next], key
+        self._next = (self._next + 1) % self._most_recent
+        if _references(self.objects, former) != UNUSED:
+            return  # it is gone, or a request has hold of it
+        text = text_at_rest(self.objects[former])
+        if text and len(former) <= LONGEST_KEY:
+            del self.objects[former]
+            self._add(former, text, True)
 
     def _split(self) -> None:
         """Divide the next bucket between it and a new one."""
@@ -248,10 +307,28 @@ class KeyTable:
         assert self._mask >> 1 < count <= self._mask + 1, "buckets that the hashes cannot tell apart"
         found = 0
         for index, bucket in enumerate(self._buckets):
-            for key, text in pairs_of([bucket]):
+            for key, value in _pairs_of([bucket]):
                 assert key not in self.objects, "a packed key is an object, too"
-                assert self.get(key) == text, "a key is in another's bucket, or in its own twice"
-                assert self._index == index
+                self._find(key)
+                at = self._at
+                assert self._index == index and at >= 0, "a key is in another's bucket"
+                assert string_buckets.is_at_rest(bucket, at) is not isinstance(value, bytes)
                 found += 1
         assert found == self.packed
         self.sizes.check(self.values())
+        for value in self.objects.values():
+            self.sizes.check_known(value)
+
+
+def _pairs_of(buckets: list[bytes]) -> list[tuple[bytes, Value]]:
+    """Keys and values of some buckets. O(bytes)."""
+    return string_buckets.pairs_of(buckets, woken)  # type: ignore[return-value]  # a tuple is not changed
+
+
+def _references(objects: dict[bytes, Value], key: bytes) -> int:
+    """How many references there are to an object; 0 if it is not there."""
+    value = objects.get(key)
+    return 0 if value is None else sys.getrefcount(value)
+
+
+UNUSED: Final = _references({b"": Set((b"",))}, b"")  # of an object to which nothing but the dict refers

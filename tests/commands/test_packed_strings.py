@@ -27,7 +27,7 @@ MANY = FEW + 500
 def packing(engine: Engine) -> Engine:
     """The engine, with databases that pack from the first key on."""
     for db in engine.keyspace.databases:
-        db.values = KeyTable(few=0)
+        db.values = KeyTable(few=0, recent=1)
     return engine
 
 

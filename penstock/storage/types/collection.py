@@ -12,6 +12,12 @@ from penstock.storage.deadlines import NEVER, Deadlines
 
 PART_OVERHEAD: Final = 41  # bytes: a pointer to the part, and the header of its bytes object
 
+# The first byte of the text of a collection at rest (values_at_rest.py); sets and sorted sets add which form they have.
+LIST_MARK: Final = 1
+SET_MARK: Final = 2
+SORTED_SET_MARK: Final = 5
+MOST_AT_REST: Final = 255  # members: their number is a byte of the text
+
 MOST_BITS: Final = 40  # of a size: parts of a value, or bytes of a string
 SizeCounts: TypeAlias = list[int]
 """How many values have a size of so many bits (`int.bit_length`): sizes from one power of two to the next."""

@@ -10,7 +10,7 @@ from typing import Final
 
 from penstock.native.class_marks import mypyc_attr
 from penstock.native.listpack_sizes import text_size, texts_size
-from penstock.storage.types.collection import PART_OVERHEAD, Collection
+from penstock.storage.types.collection import LIST_MARK, PART_OVERHEAD, Collection
 from penstock.storage.types.list_nodes import (
     EMPTY,
     LONGEST_PACKED,
@@ -38,6 +38,7 @@ LARGEST_NODE: Final = 8192  # bytes, where list-max-listpack-size counts items
 LISTPACK_BYTES: Final = 7  # of an empty one
 UNLIMITED: Final = 1 << 61
 LARGEST_END: Final = 8192  # bytes of a packed end: each push and pop copies it
+SIZE_BYTES: Final = 2  # of `packed_bytes` in a text at rest
 OWN_BYTES: Final = 150  # of the object, about
 NODES_BYTES: Final = 350  # of the containers of the nodes
 NODE_OVERHEAD: Final = 41  # bytes of a node beside its items
@@ -81,6 +82,25 @@ class List(Collection):
         copied.packed_bytes = self.packed_bytes
         copied.is_quicklist = self.is_quicklist
         return copied
+
+    def at_rest(self, most: int) -> bytes:
+        """Its text at rest, of at most so many bytes; empty if it is too large or has outgrown its first form."""
+        node = self._right
+        if not isinstance(node, bytes) or len(node) + 1 + SIZE_BYTES > most:
+            return b""
+        if self._nodes is not None or self.is_quicklist or count_of(self._left):
+            return b""
+        return b"%c%b%b" % (LIST_MARK, self.packed_bytes.to_bytes(SIZE_BYTES, "little"), node)
+
+    @staticmethod
+    def woken(text: bytes) -> "List":
+        """The list that has this text at rest."""
+        made = List()
+        node = text[1 + SIZE_BYTES :]
+        made._right = node
+        made.length = node[0]
+        made.packed_bytes = int.from_bytes(text[1 : 1 + SIZE_BYTES], "little")
+        return made
 
     def memory_usage(self) -> int:
         size = OWN_BYTES + self.packed_bytes

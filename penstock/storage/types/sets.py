@@ -10,7 +10,7 @@ from random import Random
 from typing import Final
 
 from penstock.native.class_marks import mypyc_attr
-from penstock.storage.types.collection import Timed
+from penstock.storage.types.collection import MOST_AT_REST, SET_MARK, Timed
 from penstock.storage.types.scan_order import HashOrder
 from penstock.storage.types.set_forms import packed_integers, packed_members
 from penstock.storage.types.set_forms.member_table import MemberTable
@@ -28,6 +28,9 @@ class Form(Enum):
     INTSET = b"intset"
     LISTPACK = b"listpack"
     HASHTABLE = b"hashtable"
+
+
+FORMS: Final = tuple(Form)  # by the mark of a text at rest, above SET_MARK
 
 
 class SetLimits:
@@ -126,6 +129,21 @@ class Set(Timed):
         if self.due is not None:
             copied.due = self.due.copy()
         return copied
+
+    def at_rest(self, most: int) -> bytes:
+        """Its text at rest, of at most so many bytes; empty if it is too large, or has room for times of expiry."""
+        if self._many is not None or self.due is not None or len(self._few) + 2 > most or self._count > MOST_AT_REST:
+            return b""
+        return b"%c%c%b" % (SET_MARK + FORMS.index(self._form), self._count, self._few)
+
+    @staticmethod
+    def woken(text: bytes) -> "Set":
+        """The set that has this text at rest."""
+        made = Set()
+        made._form = FORMS[text[0] - SET_MARK]
+        made._count = text[1]
+        made._few = text[2:]
+        return made
 
     def memory_usage(self) -> int:
         size = len(self.expires) * TIME_BYTES

@@ -11,7 +11,7 @@ from typing import Final
 
 from penstock.native.class_marks import mypyc_attr
 from penstock.storage.pair_order import Pair, PairOrder
-from penstock.storage.types.collection import Collection
+from penstock.storage.types.collection import MOST_AT_REST, SORTED_SET_MARK, Collection
 from penstock.storage.types.packed_table import MOST_ENTRIES
 from penstock.storage.types.scan_order import HashOrder
 from penstock.storage.types.set_forms import packed_pairs, pair_ranges
@@ -96,6 +96,21 @@ class SortedSet(Collection):
         copied._many = None if self._many is None else self._many.copy()
         copied.is_large = self.is_large
         return copied
+
+    def at_rest(self, most: int) -> bytes:
+        """Its text at rest, of at most so many bytes; empty if it is too large."""
+        if self._many is not None or len(self._few) + 2 > most or self._count > MOST_AT_REST:
+            return b""
+        return b"%c%c%b" % (SORTED_SET_MARK + self.is_large, self._count, self._few)
+
+    @staticmethod
+    def woken(text: bytes) -> "SortedSet":
+        """The sorted set that has this text at rest."""
+        made = SortedSet()
+        made.is_large = text[0] != SORTED_SET_MARK
+        made._count = text[1]
+        made._few = text[2:]
+        return made
 
     def memory_usage(self) -> int:
         return OWN_BYTES + len(self._few) if self._many is None else self._many.memory_usage()
