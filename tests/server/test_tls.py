@@ -168,6 +168,16 @@ def test_clients_need_the_certificates_that_are_asked_for(
     assert [is_let_in(port, context_of(papers, pair)) for pair in pairs] == let_in
 
 
+def test_a_refused_client_is_told_why(server: ServerProcess, papers: Papers) -> None:
+    port = open_tls(server, papers, tls_auth_clients="yes")
+
+    with (
+        pytest.raises(ssl.SSLError, match="ALERT_CERTIFICATE_REQUIRED"),
+        linked(port, context_of(papers)) as link,
+    ):
+        link.recv(1)
+
+
 def test_versions_can_be_chosen(server: ServerProcess, papers: Papers) -> None:
     port = open_tls(server, papers, tls_auth_clients="no", tls_protocols="TLSv1.2")
     newest = context_of(papers)

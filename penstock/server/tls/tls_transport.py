@@ -91,9 +91,11 @@ class TlsTransport:
             self._pass_on()
             return False
         except ssl.SSLError as problem:
+            self._pass_on()  # the alert that tells the peer why
             if not self.shaken.done():
                 self.shaken.set_exception(problem)
-            self.abort()
+            self._is_closed = True
+            self._plain.close()
             return False
         self._pass_on()
         self._is_open = True
