@@ -444,7 +444,7 @@ class Wire:
             try:
                 line = await self._reader.readuntil(b"\n")
             except asyncio.LimitOverrunError:
-                raise LinkLost(f"the master sends a line of more than {LONGEST_LINE} bytes") from None
+                raise UselessLink(f"the master sends a line of more than {LONGEST_LINE} bytes") from None
             self.master.heard_ms = self._now_ms()
             if line.strip():
                 return line.strip()
@@ -468,10 +468,13 @@ class Wire:
 
     async def snapshot(self) -> AsyncIterator[bytes]:
         """The pieces of the snapshot, in either frame. LinkLost where none comes."""
+        head = await self.line()
+        if head.startswith(b"-"):
+            raise _refused(head)
         try:
-            frame = SnapshotFrame(await self.line())
+            frame = SnapshotFrame(head)
         except ValueError as line:
-            raise LinkLost(f"instead of a snapshot comes {line}") from None
+            raise UselessLink(f"instead of a snapshot comes {line}") from None
         self.master.copied_bytes, self.master.copy_bytes = 0, frame.size
         while not frame.is_whole:
             yield frame.take(await self.read(frame.wanted))
