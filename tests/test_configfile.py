@@ -1,5 +1,6 @@
 """redis.conf and flags, as redis-server takes them; and CONFIG REWRITE's side of it."""
 
+import errno
 import os
 import re
 from pathlib import Path
@@ -299,6 +300,27 @@ def test_a_file_that_is_replaced_is_safe_from_a_power_failure(tmp_path: Path, mo
     whole_file.replace(path, b"new", 0o600)
 
     assert synced == [(False, "old"), (True, "new")]
+
+
+@pytest.mark.parametrize("before", [None, "old"])
+def test_a_file_whose_last_sync_fails_is_what_it_was_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, before: str | None
+) -> None:
+    """What was refused is not there after a restart: nodes.conf, cluster.map, ACL SAVE, CONFIG REWRITE."""
+    path = tmp_path / "nodes.conf"
+    if before is not None:
+        path.write_text(before)
+        path.chmod(0o640)
+
+    def sync(_: str) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr(whole_file, "sync_directory", sync)
+    with pytest.raises(OSError, match="Input/output error"):
+        whole_file.replace(path, b"new", 0o600)
+
+    assert [one.read_text() for one in tmp_path.iterdir()] == ([] if before is None else [before])
+    assert before is None or path.stat().st_mode & 0o777 == 0o640
 
 
 def test_a_directive_of_former_times_gets_no_other_s_name() -> None:

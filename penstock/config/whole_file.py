@@ -8,8 +8,25 @@ from pathlib import Path
 def replace(path: Path, content: bytes, permissions: int) -> None:
     """Write the file anew: beside the old one, synced, then renamed, and the directory synced.
 
-    OSError if that fails; the old one stays then, but where it is the last sync that fails: a power failure decides.
+    OSError if that fails: the old one stays then. Where it is the last sync that fails, the old one is put back; a power
+    failure may find either.
     """
+    before = (path.read_bytes(), permissions_of(path, permissions)) if path.exists() else None
+    _put(path, content, permissions)
+    try:
+        with suppress(PermissionError):  # a directory may be written to, and not read
+            sync_directory(str(path.parent))
+    except OSError:
+        with suppress(OSError):
+            if before is None:
+                path.unlink()
+            else:
+                _put(path, *before)
+        raise
+
+
+def _put(path: Path, content: bytes, permissions: int) -> None:
+    """Write the file anew, but for the directory's sync. OSError if that fails: the old one stays."""
     import tempfile  # imported late: it brings much that a server's start can do without
 
     with tempfile.NamedTemporaryFile("wb", dir=path.parent, prefix=path.name + ".", delete=False) as temporary:
@@ -22,8 +39,6 @@ def replace(path: Path, content: bytes, permissions: int) -> None:
         except OSError:
             Path(temporary.name).unlink()
             raise
-    with suppress(PermissionError):  # a directory may be written to, and not read
-        sync_directory(str(path.parent))
 
 
 def sync_directory(path: str) -> None:
