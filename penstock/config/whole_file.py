@@ -8,8 +8,8 @@ from pathlib import Path
 def replace(path: Path, content: bytes, permissions: int) -> None:
     """Write the file anew: beside the old one, synced, then renamed, and the directory synced.
 
-    OSError if that fails: the old one stays then. Where it is the last sync that fails, the old one is put back; a power
-    failure may find either.
+    OSError if that fails: the old one stays then. Where it is the last sync that fails, the old one is put back; after
+    a power failure it may be either.
     """
     before = (path.read_bytes(), permissions_of(path, permissions)) if path.exists() else None
     _put(path, content, permissions)

@@ -179,7 +179,9 @@ class LauncherLink(asyncio.Protocol):
             following_map.follow(server, cluster_map.read(words[2].decode(errors="surrogateescape")))
             self._send([b"APPLIED", words[1]])
         elif words[0] == b"DONE":
-            blocked = self._rules.node.waiting.pop(int(words[1]), None)
+            node = self._rules.node
+            node.unanswered -= 1
+            blocked = node.waiting.pop(int(words[1]), None)
             if blocked is not None and blocked.session.blocked is blocked:
                 server.waiting.note_waited(blocked)
                 server.waiting.release(blocked, words[2])

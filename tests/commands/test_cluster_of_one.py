@@ -5,6 +5,7 @@ import random
 
 import pytest
 
+from penstock.commands.cluster.cluster_changes import MOST_UNANSWERED, TOO_MANY
 from penstock.config.settings import Settings
 from penstock.engine.cluster.hash_slots import SLOTS, ranges, slot_of
 from penstock.engine.cluster.node import Node
@@ -157,3 +158,34 @@ def test_a_change_that_cannot_be_kept_is_refused_and_not_made(node_client: Dialo
     disk_fails.clear()
     assert str(node_client(f"CLUSTER {change.format(id=node.id)}")) in ("b'OK'", "b'BUMPED 1'")
     assert node.written() == files[-1]
+
+
+class Owner:
+    """A launcher that answers nothing. asked: for these changes."""
+
+    def __init__(self) -> None:
+        self.asked: list[list[bytes]] = []
+
+    def ask(self, words: list[bytes]) -> int:
+        self.asked.append(words)
+        return len(self.asked)
+
+    def publish(self, kind: bytes, channel: bytes, message: bytes) -> None:
+        raise NotImplementedError
+
+
+def test_a_transaction_asks_for_a_limited_number_of_changes_of_the_map(node_client: Dialogue) -> None:
+    cluster = node_client.engine.server.cluster
+    assert cluster is not None
+    node = cluster.node
+    node.adopt(node.view())
+    node.map_owner = owner = Owner()
+    node_client("MULTI", *["CLUSTER BUMPEPOCH"] * (MOST_UNANSWERED + 1))
+
+    answers = node_client("EXEC")
+
+    assert answers[:-1] == [b"OK"] * MOST_UNANSWERED
+    assert str(answers[-1]) == TOO_MANY.decode()
+    assert len(owner.asked) == MOST_UNANSWERED
+    node.unanswered -= 1  # one is answered
+    assert node_client("MULTI", "CLUSTER BUMPEPOCH", "EXEC") == [b"OK"]

@@ -26,6 +26,8 @@ BY_SLOTS: Final = "O(N) where N is the total number of hash slot arguments"
 BY_RANGES: Final = "O(N) where N is the total number of the slots between the start slot and end slot arguments."
 RANGES: Final = "range:(start-slot:integer end-slot:integer) [start-slot:integer end-slot:integer ...]"
 LARGEST_PORT: Final = 65535
+MOST_UNANSWERED: Final = 1000  # changes that the launcher was asked for, beyond which a transaction asks for no more
+TOO_MANY: Final = b"ERR Too many changes of the cluster's map wait to be made, try again later"
 
 
 def _fixed() -> ReplyError:
@@ -34,8 +36,14 @@ def _fixed() -> ReplyError:
 
 
 def _hand_over(ctx: Context, node: Node, words: list[bytes]) -> bytes:
-    """The request waits until every node that lives knows of the change; in a transaction it is only sent."""
+    """The request waits until every node that lives knows of the change; in a transaction it is only sent.
+
+    So a transaction or a script could ask for any number of changes, which the launcher makes one after the other.
+    """
     assert node.map_owner is not None, "a node with a map has its owner"
+    if not ctx.waits and node.unanswered >= MOST_UNANSWERED:
+        raise ReplyError(TOO_MANY)
+    node.unanswered += 1
     number = node.map_owner.ask(words)
     if not ctx.waits:
         return reply.OK

@@ -37,12 +37,13 @@ class Node:
     A cluster of one node owns every slot at first, as a managed cluster does; a new Redis owns none.
     map_owner, map: of a node that `penstock cluster` started, else None.
     owned: the node's slots; with a map, its own or its master's slots, and those that it imports. waiting: the requests
-    that wait for a reply of the launcher, by number.
+    that wait for a reply of the launcher, by number. unanswered: changes that it was asked for and has not answered,
+    also by transactions and scripts, which do not wait.
     """
 
     __slots__ = (
         "_chance", "_is_whole", "_kept", "_save", "_settings", "current_epoch", "epoch", "id", "map", "map_owner",
-        "owned", "shard_id", "waiting",
+        "owned", "shard_id", "unanswered", "waiting",
     )  # fmt: skip
 
     def __init__(self, settings: Settings, chance: random.Random) -> None:
@@ -58,6 +59,7 @@ class Node:
         self.map_owner: MapOwner | None = None
         self.map: ClusterMap | None = None
         self.waiting: dict[int, BlockedRequest] = {}
+        self.unanswered = 0
         self._is_whole = True  # of the map: each slot has an owner that lives
 
     def owns(self, slot: int) -> bool:
