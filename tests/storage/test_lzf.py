@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.storage.rdb import lzf
+from penstock.storage.rdb import lzf, native_lzf
 from penstock.storage.rdb.errors import BadRdb
 from penstock.storage.rdb.string_writer import StringWriter
 
@@ -50,15 +50,29 @@ def test_what_was_compressed_is_expanded_again(text: bytes) -> None:
     assert packed is None or len(packed) + lzf.SAVES_AT_LEAST <= len(text)
 
 
-@given(TEXTS, st.data())
-def test_damage_is_refused_or_gives_as_many_bytes_as_were_announced(text: bytes, data: st.DataObject) -> None:
+@st.composite
+def announced(draw: st.DrawFn) -> tuple[bytes, int]:
+    """A compressed text that may be damaged, and the size that it is said to have."""
+    text = draw(TEXTS)
     packed = bytearray(lzf.compressed(text) or text)
-    for _ in range(data.draw(st.integers(1, 3))):
-        at = data.draw(st.integers(0, len(packed)))
-        packed[at : at + data.draw(st.integers(0, 2))] = data.draw(st.binary(max_size=2))
-    size = data.draw(st.sampled_from([len(text), len(text) + 1, 0, 1, 88 * len(packed)]))
+    for _ in range(draw(st.integers(0, 3))):
+        at = draw(st.integers(0, len(packed)))
+        packed[at : at + draw(st.integers(0, 2))] = draw(st.binary(max_size=2))
+    return bytes(packed), draw(st.sampled_from([len(text), len(text) + 1, 0, 1, 88 * len(packed)]))
 
-    assert size_of(bytes(packed), size) in (None, size)
+
+@given(announced())
+def test_damage_is_refused_or_gives_as_many_bytes_as_were_announced(drawn: tuple[bytes, int]) -> None:
+    packed, size = drawn
+
+    assert size_of(packed, size) in (None, size)
+
+
+@given(announced())
+def test_bytes_are_expanded_one_by_one_as_by_pieces(drawn: tuple[bytes, int]) -> None:
+    packed, size = drawn
+
+    assert native_lzf.expanded(packed, size) == lzf.expanded_by_pieces(packed, size)
 
 
 def size_of(packed: bytes, size: int) -> int | None:
