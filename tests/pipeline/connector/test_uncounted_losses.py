@@ -9,9 +9,11 @@ import pytest
 pytest.importorskip("pyspark")
 pytest.importorskip("pyarrow")
 
+from penstock.pipeline.connector.source import readers
 from penstock.pipeline.connector.source.offsets import Delivered, delivered_json, delivered_of
+from penstock.pipeline.errors import DataLoss
 from tests.pipeline.connector.loss_history import Server, reached
-from tests.pipeline.driving import Query
+from tests.pipeline.driving import Query, read, schema
 
 GOES_ON = {"stream": "s", "failOnDataLoss": "false"}
 SHARED = GOES_ON | {"group": "g", "groupMode": "shared", "consumer": "spark", "startingId": "earliest"}
@@ -107,6 +109,38 @@ def test_a_trim_before_the_id_at_which_a_query_was_told_to_begin_is_no_loss(fake
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert len(stream.run_to_end()) == max(end - 9, 0)
+
+
+@pytest.mark.parametrize(
+    ("begin", "take", "text"),
+    [
+        ("1-5", ("XTRIM", "s", "MAXLEN", 0), "at most 20"),
+        ("1-5", ("XTRIM", "s", "MAXLEN", 10), "at most 10"),
+        ("1-5", ("XDEL", "s", "1-6"), "at most 1"),
+        ("1-5", ("DEL", "s"), "the stream is gone"),
+        ("earliest", ("XTRIM", "s", "MAXLEN", 0), "20 of 20 entries were trimmed"),
+        ("earliest", ("XDEL", "s", "1-6"), "1 of 20 entries were trimmed or deleted"),
+    ],
+    ids=["all of a part", "trim", "XDEL", "DEL", "all", "XDEL of one"],
+)
+@pytest.mark.parametrize("tasks", ["1", "3"])
+def test_what_is_taken_before_the_tasks_of_a_batch_job_are_planned_is_told_of(
+    fake: Server, begin: str, take: tuple[str, ...], text: str, tasks: str
+) -> None:
+    add(fake, range(1, 21))
+    fake.on_look = lambda: fake.ask(*take)
+
+    with pytest.raises(DataLoss, match=text if tasks == "1" else "were|was|is gone"):
+        read("_id string", stream="s", startingId=begin, minPartitions=tasks)
+
+
+def test_a_batch_job_has_no_task_for_a_stream_without_entries_in_its_range(fake: Server) -> None:
+    add(fake, range(1, 21))
+    fake.ask("XADD", "t", "2-1", "n", 1)
+    delete(fake, range(3, 18))
+
+    reader = readers.batch_reader({"stream": "s,t", "startingId": "1-5", "endingId": "1-9"}, schema("_id string"))
+    assert reader.partitions() == []
 
 
 def test_an_offset_has_up_to_where_deletions_were_told_of() -> None:

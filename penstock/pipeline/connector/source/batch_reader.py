@@ -10,6 +10,7 @@ from penstock.pipeline.connector.connection.client import Client, mapping
 from penstock.pipeline.connector.connection.cluster import connect
 from penstock.pipeline.connector.connection.missing_streams import MissingStreams
 from penstock.pipeline.connector.connection.stream_info import StreamState, find_keys, refused, stream_states
+from penstock.pipeline.connector.source.data_loss import range_loss
 from penstock.pipeline.connector.source.id_ranges import IdRange, cut, how_many, pack
 from penstock.pipeline.connector.source.partition_reader import Task, TaskReader
 from penstock.pipeline.connector.source.range_splitter import exclusive, find_cuts
@@ -115,11 +116,16 @@ def divide_evenly(entries: int, parts: int) -> int:
 
 
 def with_firsts(client: Client, ranges: list[IdRange]) -> list[IdRange]:
-    """All ranges; those that were not counted get the id of their first entry, or are left out if they are empty."""
-    firsts = first_ids(client, [id_range for id_range in ranges if id_range.count is None])
+    """The ranges; those that were not counted get the id of their first entry, or are left out if they are empty.
+
+    One whose entries may have been removed since it was planned stays as it is: its task reports them.
+    """
+    uncounted = [id_range for id_range in ranges if id_range.count is None]
+    firsts = first_ids(client, uncounted)
+    now = stream_states(client, {id_range.key for id_range in uncounted})
     found = []
     for id_range in ranges:
-        if id_range.count is not None:
+        if id_range.count is not None or range_loss(id_range, 0, now.get(id_range.key)) is not None:
             found.append(id_range)
         elif (id_range.key, id_range.after) in firsts:
             found.append(replace(id_range, first=firsts[id_range.key, id_range.after]))
