@@ -51,9 +51,11 @@ def check(chosen: Namespace) -> Job:
     return job
 
 
-def table(spark: Any, chosen: Namespace, name: str) -> Any:
+def table(spark: Any, chosen: Namespace, name: str, schema: str | None = None) -> Any:
     """A table of the servers that were named."""
     reader = spark.read.format("redis_streams").option("table", name).options(**connection(chosen))
+    if schema is not None:
+        reader = reader.schema(schema)
     if chosen.group and name in (PENDING, GROUPS):
         reader = reader.option("group", chosen.group)
     if chosen.stream:
@@ -124,7 +126,7 @@ def _dead_letters(spark: Any, chosen: Namespace) -> Any:
 def _redrive(spark: Any, chosen: Namespace) -> Any:
     from penstock.pipeline.jobs import jobs
 
-    return jobs.redrive(table(spark, chosen, ENTRIES), connection(chosen))
+    return jobs.redrive(table(spark, chosen, ENTRIES, jobs.LETTERS), connection(chosen))
 
 
 def _history(spark: Any, chosen: Namespace) -> Any:

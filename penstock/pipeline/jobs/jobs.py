@@ -19,6 +19,7 @@ from penstock.pipeline.jobs.log_jobs import (
     time_to_ack,
 )
 from penstock.pipeline.jobs.pending_jobs import (
+    LETTERS,
     dead_letters,
     delivery_histogram,
     lag,
@@ -30,6 +31,7 @@ from penstock.pipeline.jobs.pending_jobs import (
 )
 
 __all__ = [
+    "LETTERS",
     "acknowledgements",
     "attempts_at_ack",
     "backfill",

@@ -9,8 +9,8 @@ from typing import Any, Final
 
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as f
+from pyspark.sql.types import MapType
 
-from penstock.pipeline.connector import schemas
 from penstock.pipeline.connector.connection.connection_options import connection_options
 from penstock.pipeline.connector.connection.option_reader import OptionReader
 from penstock.pipeline.connector.datasource import FORMAT
@@ -22,6 +22,7 @@ POISON: Final = 5  # deliveries after which an entry is regarded as poison
 STUCK_MS: Final = 60_000
 WHERE: Final = ("endpoint", "stream", "group")
 REPORTED: Final = ("stream", "group", "id", "deliveries", "consumer", "reason", "letter_stream", "letter_id")
+LETTERS: Final = "_stream string, _id string, fields array<struct<name:binary,value:binary>>"  # a dead-letter stream
 LETTER: Final = (
     "_stream",
     "_group",
@@ -128,31 +129,43 @@ def _last_ids(spark: Any, names: list[str], options: Mapping[str, str]) -> dict[
 def _written_after(spark: Any, last_ids: Mapping[str, str], options: Mapping[str, str]) -> DataFrame:
     """The letters in dead-letter streams that come after these ids."""
     if not last_ids:
-        return dead_letters(spark.createDataFrame([], schemas.ENTRIES))
+        return dead_letters(spark.createDataFrame([], LETTERS))
     places = {name: ids.text(ids.parse(last.encode()) + 1).decode() for name, last in last_ids.items()}
     reader = spark.read.format(FORMAT).options(**connection_options(options)).option("stream", json.dumps([*places]))
-    return dead_letters(reader.option("startingId", json.dumps(places)).load())
+    return dead_letters(reader.option("startingId", json.dumps(places)).schema(LETTERS).load())
 
 
 def dead_letters(dead: DataFrame) -> DataFrame:
     """A dead-letter stream's entries: the original `fields`, and what the move added as columns of their own.
 
-    `dead` is the table `entries` of it, with `fields map<string,string>`.
+    `dead` is the table `entries` of it, with the schema LETTERS, or with `fields map<string,string>`, which has a name
+    once and no bytes that are not text. Of a name that the entry had, too, the last is what the move added.
     """
-    kinds = {"_deliveries": "bigint"}
-    about = [f.col("fields")[name].try_cast(kinds.get(name, "string")).alias(name.removeprefix("_")) for name in LETTER]
+    is_map = isinstance(dead.schema["fields"].dataType, MapType)
+    if is_map:
+        pairs = "transform(map_entries(fields), pair -> named_struct('name', pair.key, 'value', pair.value))"
+        dead = dead.withColumn("fields", f.expr(pairs))
+    about = []
+    for name in LETTER:
+        text = f.expr(f"try_element_at(filter(fields, pair -> string(pair.name) = '{name}'), -1).value").cast("string")
+        about.append((text.try_cast("bigint") if name == "_deliveries" else text).alias(name.removeprefix("_")))
     names = ", ".join(f"'{name}'" for name in LETTER)
-    own = f.expr(f"map_filter(fields, (name, value) -> name NOT IN ({names}))").alias("fields")
-    return dead.select(f.col("_stream").alias("letter_stream"), f.col("_id").alias("letter_id"), *about, own)
+    has_another = "exists(slice(fields, at + 2, size(fields)), later -> later.name = pair.name)"
+    own = f"filter(fields, (pair, at) -> string(pair.name) NOT IN ({names}) OR {has_another})"
+    fields = f.expr(f"map_from_entries({own})" if is_map else own).alias("fields")
+    return dead.select(f.col("_stream").alias("letter_stream"), f.col("_id").alias("letter_id"), *about, fields)
 
 
 def redrive(dead: DataFrame, options: Mapping[str, str]) -> DataFrame:
     """Add dead letters to the streams they came from, each once: a letter's id is its key there (IDMP).
 
+    `dead` has the schema LETTERS. PipelineError for a map, which lacks bytes that are not text and repeated names.
     The letters stay where they are. A server remembers keys for a while only: delete what was re-driven. Returns the
     letters that were sent, with the columns of `move_to_dead_letter`; one that had been re-driven before is among
     them, because a server answers it as it did the first time.
     """
+    if isinstance(dead.schema["fields"].dataType, MapType):
+        raise PipelineError(f"a map of fields may lack some: read the letters with the schema {LETTERS!r}")
     letters = dead_letters(dead).persist()
     again = letters.select(
         f.col("stream").alias("_stream"),

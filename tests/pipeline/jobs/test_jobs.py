@@ -13,7 +13,7 @@ pytest.importorskip("pyarrow")
 import redis
 
 from penstock.pipeline import cli
-from penstock.pipeline.errors import OptionError
+from penstock.pipeline.errors import OptionError, PipelineError
 from penstock.pipeline.jobs import jobs
 from tests.pipeline.conftest import REAL_REDIS
 from tests.pipeline.connector.test_cursor_reader import fill
@@ -69,8 +69,13 @@ def test_lag_and_its_rate_between_two_looks(server: redis.Redis, table: Any, hel
     ]
 
 
+def letters(spark: Any, endpoint: str) -> Any:
+    reader = spark.read.format("redis_streams").options(endpoints=endpoint, stream="s:dead")
+    return reader.schema(jobs.LETTERS).load()
+
+
 def test_poison_is_buried_and_driven_again_once(
-    server: redis.Redis, table: Any, held: list[str], endpoint: str
+    spark: Any, server: redis.Redis, table: Any, held: list[str], endpoint: str
 ) -> None:
     moved = jobs.move_to_dead_letter(jobs.poison(table("pending"), 5), {"endpoints": endpoint})
     assert server.xpending("s", "g")["pending"] == 4
@@ -83,9 +88,29 @@ def test_poison_is_buried_and_driven_again_once(
     assert letter == ("s", held[0], "delivered 9 times", {"n": "1"})
 
     for _ in range(2):
-        sent = jobs.redrive(table("entries", stream="s:dead"), {"endpoints": endpoint})
+        sent = jobs.redrive(letters(spark, endpoint), {"endpoints": endpoint})
         assert rows(sent, *sent.columns) == reported
     assert [fields for _, fields in server.xrange("s")][5:] == [{b"n": b"1"}]
+
+
+def test_an_entry_is_driven_again_with_all_its_fields(spark: Any, server: redis.Redis, endpoint: str) -> None:
+    fields = (b"n", b"1", b"n", b"2", b"\xff", b"\xfe\x00", b"_id", b"its own", b"empty", b"")
+    entry_id = server.execute_command("XADD", "s", "*", *fields).decode()
+    about = ("_stream", "s", "_group", "g", "_id", entry_id, "_deliveries", 9, "_consumer", "bob", "_reason", "fatal")
+    server.execute_command("XADD", "s:dead", "*", *fields, *about)
+
+    sent = jobs.redrive(letters(spark, endpoint), {"endpoints": endpoint})
+
+    assert rows(sent, "stream", "id", "deliveries") == [("s", entry_id, 9)]
+    server.response_callbacks.clear()
+    assert [tuple(words) for _, words in server.execute_command("XRANGE", "s", "-", "+")] == [fields, fields]
+
+
+def test_letters_with_their_fields_as_a_map_are_not_driven_again(server: redis.Redis, table: Any) -> None:
+    server.xadd("s:dead", {"_stream": "s", "n": "1"})
+
+    with pytest.raises(PipelineError, match="a map of fields may lack some: read the letters with the schema"):
+        jobs.redrive(table("entries", stream="s:dead"), {})
 
 
 def test_what_was_moved_before_or_could_not_be_moved_is_not_reported(
