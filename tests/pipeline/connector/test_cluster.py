@@ -251,7 +251,7 @@ def test_of_two_tries_at_once_one_gives_way(cluster: Cluster) -> None:
     assert numbers(cluster.client) == list(range(60))
 
 
-@pytest.mark.parametrize("delivery", ["exactly-once", "at-least-once"])
+@pytest.mark.parametrize("delivery", ["exactly-once", "at-least-once", "idmp"])
 def test_slots_move_amid_a_task_that_writes(cluster: Cluster, delivery: str) -> None:
     def batches() -> Iterator[Any]:
         yield rows(*range(60))
@@ -264,6 +264,26 @@ def test_slots_move_amid_a_task_that_writes(cluster: Cluster, delivery: str) -> 
     write(cluster, batches(), delivery=delivery)
 
     assert numbers(cluster.client) == list(range(180))
+
+
+@pytest.mark.parametrize("delivery", ["exactly-once", "idmp"])
+def test_a_task_that_is_tried_again_where_slots_have_moved_writes_the_rest(cluster: Cluster, delivery: str) -> None:
+    task = Task("5e55-query", 0, 0, follows=True)
+
+    def crashing() -> Iterator[Any]:
+        yield rows(*range(60))
+        cluster.move(KEYS[5])
+        yield rows(*range(60, 90))
+        raise Crash
+
+    with pytest.raises(Crash):
+        write(cluster, crashing(), task, delivery=delivery)
+    for key in (KEYS[0], KEYS[5], "__spark:5e55-query:0"):
+        cluster.move(key)
+    done = write(cluster, [rows(*range(120))], task, delivery=delivery)
+    commit_batch(read_sink({"endpoints": cluster.endpoint, "delivery": delivery}, False), [done], 0)
+
+    assert numbers(cluster.client) == list(range(120))
 
 
 @pytest.mark.parametrize("delivery", ["exactly-once", "at-least-once", "idmp"])
