@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 
 from penstock.errors import ReplyError
 from penstock.pipeline.connector.connection.client import Client, Reply, Request, bulk_strings, packed, text_of
+from penstock.pipeline.connector.connection.stream_info import refused
 from penstock.pipeline.connector.sink.idempotent_writes import IdmpSettings
 from penstock.pipeline.connector.sink.pending_operations import FATAL, Columns, among, checked, chunks, with_ids
 from penstock.pipeline.connector.sink.resp_columns import BINARY, Headers, Texts, join
@@ -79,8 +80,8 @@ class DeadLetters:
         # No retry: if the connection breaks the task fails, and its next try sees which entries are still pending.
         *_, answer = replies = self._client.exchange(b"".join(requests), 2 * count + 3, retry=False)
         if not isinstance(answer, list):
-            refused = next((text_of(reply) for reply in replies if isinstance(reply, ReplyError)), "EXEC did nothing")
-            raise PipelineError(f"dead letters cannot be written to {route.dead!r}: {refused}")
+            reason = next((text_of(reply) for reply in replies if isinstance(reply, ReplyError)), "EXEC did nothing")
+            raise PipelineError(f"dead letters cannot be written to {route.dead!r}: {reason}")
         return self._settle(route, ours.rows, answer)
 
     def _taken(self, route: Route, wanted: "Wanted") -> "Wanted":
@@ -93,9 +94,12 @@ class DeadLetters:
             with_ids(claim, self._headers.words(wanted.ids), b"JUSTID"),
         ]
         kind, mine, taken = self._client.exchange(b"".join(requests), len(requests), retry=True)
-        if checked(kind, "TYPE") not in (b"stream", b"none"):
+        if checked(kind, "TYPE", route.dead, route.group) not in (b"stream", b"none"):
             raise PipelineError(f"the key {route.dead!r} holds a {kind.decode()}: dead letters need a stream")
-        found = [*checked(taken, "XCLAIM"), *(row[0] for row in checked(mine, "XPENDING"))]
+        taken, mine = (
+            checked(reply, what, route.stream, route.group) for reply, what in ((taken, "XCLAIM"), (mine, "XPENDING"))
+        )
+        found = [*taken, *(row[0] for row in mine)]
         ours = among(wanted.ids, found)
         return wanted if pc.all(ours).as_py() else Wanted(wanted.rows.filter(ours))
 
@@ -120,7 +124,7 @@ class DeadLetters:
     def _knows_idmp(self, dead: bytes) -> bool:
         """Whether the server knows IDMP; the first time, the dead-letter stream is created with its settings."""
         if dead not in self._remembers:
-            known = checked(self._client.call("COMMAND", "INFO", "XCFGSET"), "COMMAND")
+            known = self._client.call("COMMAND", "INFO", "XCFGSET")
             self._remembers[dead] = bool(known and known[0])
             if self._remembers[dead]:
                 IdmpSettings(self._client, creates=True).prepare([dead])
@@ -136,11 +140,11 @@ class DeadLetters:
         moved = 0
         in_vain: list[bytes] = []
         lost: list[int] = []
-        refused = ""
+        reason = ""
         for at, (copy, acknowledged) in enumerate(zip(replies[:count], replies[count:], strict=True)):
             for reply in (copy, acknowledged):
                 if isinstance(reply, ReplyError):
-                    refused = text_of(reply)
+                    reason = text_of(reply)
             if isinstance(copy, ReplyError):
                 lost.append(at)
             elif acknowledged == 1:
@@ -148,21 +152,27 @@ class DeadLetters:
             elif ids.parse(copy) > before:  # else IDMP returned the id of another job's copy
                 in_vain.append(copy)
         if in_vain:
-            checked(self._client.call("XDEL", route.dead, *in_vain), "XDEL")
+            self._client.call("XDEL", route.dead, *in_vain)
         if lost:
-            self._make_pending_again(route, ours.take(lost))
-        if refused:
-            raise PipelineError(f"dead letters cannot be written to {route.dead!r}: {refused}")
+            self._make_pending_again(route, ours.take(lost), reason)
+        if reason:
+            raise PipelineError(f"dead letters cannot be written to {route.dead!r}: {reason}")
         return moved
 
-    def _make_pending_again(self, route: Route, lost: Any) -> None:
+    def _make_pending_again(self, route: Route, lost: Any, reason: str) -> None:
         """Make entries pending again that were acknowledged although their copy was refused in the transaction."""
         again: list[Request] = []
         for row in lost.to_pylist():
             count = 1 if row["deliveries"] is None else row["deliveries"]
             claim: Request = ["XCLAIM", route.stream, route.group, self._options.consumer, 0, row["id"]]
             again.append([*claim, "RETRYCOUNT", count, "FORCE", "JUSTID"])
-        self._client.pipeline(again)
+        for request, reply in zip(again, self._client.pipeline(again), strict=True):
+            if isinstance(reply, ReplyError):
+                raise PipelineError(
+                    f"dead letters cannot be written to {route.dead!r}: {reason}. The entry {request[5]!r} of "
+                    f"{route.stream!r} was acknowledged in group {route.group!r}, and cannot be made pending again: "
+                    f"{text_of(reply)}"
+                )
 
 
 def _ends(rows: Any, fields: Any) -> tuple[Any, Any]:
@@ -265,7 +275,7 @@ def fields_of(client: Client, stream: bytes, wanted: Wanted) -> Any:
     is_dense = True
     while len(left) and is_dense:
         most = PAGE_SPARE * len(left)
-        page = _page(client, [["XRANGE", stream, wanted.text(left[0]), wanted.text(left[-1]), "COUNT", most]])
+        page = _page(client, stream, [["XRANGE", stream, wanted.text(left[0]), wanted.text(left[-1]), "COUNT", most]])
         pages.append(page)
         if len(page) < most:
             left = left[:0]
@@ -275,17 +285,17 @@ def fields_of(client: Client, stream: bytes, wanted: Wanted) -> Any:
         left = beyond
     if len(left):
         texts = [wanted.text(at) for at in left]
-        pages.append(_page(client, [["XRANGE", stream, entry_id, entry_id] for entry_id in texts]))
+        pages.append(_page(client, stream, [["XRANGE", stream, entry_id, entry_id] for entry_id in texts]))
     there = pa.concat_arrays([page.texts(page.id_at).cast(BINARY) for page in pages])
     fields = pa.concat_arrays([_fields(page) for page in pages])
     return fields if there.equals(wanted.ids) else fields.take(pc.index_in(wanted.ids, value_set=there))
 
 
-def _page(client: Client, requests: list[Request]) -> Page:
+def _page(client: Client, stream: bytes, requests: list[Request]) -> Page:
     try:
         return decode(client.framed(b"".join(packed(*words) for words in requests)), len(requests))
     except ReplyError as refusal:
-        raise PipelineError(f"XRANGE is refused: {text_of(refusal)}") from None
+        raise refused(client, stream, refusal) from None
 
 
 def _fields(page: Page) -> Any:

@@ -15,8 +15,8 @@ import numpy
 import pyarrow as pa
 
 from penstock.errors import ReplyError
-from penstock.pipeline.connector.connection.client import Client, Reply, Request, mapping, parsed, text_of
-from penstock.pipeline.connector.sink.resp_columns import BINARY, Texts, as_bytes
+from penstock.pipeline.connector.connection.client import Client, Reply, Request, mapping, text_of
+from penstock.pipeline.connector.sink.resp_columns import BINARY, Texts, as_bytes, shown
 from penstock.pipeline.connector.sink.row_encoder import Encoded, Encoder
 from penstock.pipeline.errors import PipelineError
 from penstock.storage.streams import ids
@@ -25,7 +25,6 @@ MAXSIZE: Final = 10_000  # keys a producer, the most that XCFGSET takes (Redis 8
 DURATION_S: Final = 3_600
 BUCKETS: Final = 64  # producers a task; 64 * 10,000 keys, less what chance makes uneven
 SAFE_ROWS: Final = 580_000
-ROW_SHOWN: Final = 120  # characters, in the sentence about a row that was refused
 DIGEST_BYTES: Final = 12  # three numbers of four bytes
 
 
@@ -107,13 +106,14 @@ class IdmpSettings:
     def prepare(self, keys: Iterable[bytes]) -> None:
         new = [key for key in keys if key not in self._rows]
         found = self._client.pipeline([["XINFO", "STREAM", key] for key in new])
-        requests: list[Request] = []
+        requests: list[tuple[bytes, Request]] = []
         for key, reply in zip(new, found, strict=True):
             self._rows[key] = 0
-            requests += self._settings(key, reply)
-        for reply in self._client.pipeline(requests):
+            requests += ((key, request) for request in self._settings(key, reply))
+        replies = self._client.pipeline([request for _, request in requests])
+        for (key, _), reply in zip(requests, replies, strict=True):
             if isinstance(reply, ReplyError) and not reply.text.startswith(b"BUSYGROUP"):  # two tasks at once
-                raise PipelineError(f"a stream cannot be made to tell rows apart: {text_of(reply)}")
+                raise PipelineError(f"the stream {key!r} cannot be made to tell rows apart: {text_of(reply)}")
 
     def _settings(self, key: bytes, reply: Reply) -> list[Request]:
         requests: list[Request] = []
@@ -224,7 +224,4 @@ def check_written(replies: list[Reply], texts: Texts, first: int) -> None:
     """PipelineError for the first refusal among the replies to XADDs."""
     for at, reply in enumerate(replies, first):
         if isinstance(reply, ReplyError):
-            words = parsed(bytes(texts.between(at, at + 1)))[0]
-            row = b" ".join(words).decode(errors="replace")
-            shown = row if len(row) <= ROW_SHOWN else f"{row[:ROW_SHOWN]}..."
-            raise PipelineError(f"the server refuses a row: {text_of(reply)} ({shown})")
+            raise PipelineError(f"the server refuses a row: {text_of(reply)} ({shown(texts.between(at, at + 1))})")

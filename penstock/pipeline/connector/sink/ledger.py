@@ -16,7 +16,7 @@ from typing import Final
 from penstock.errors import ReplyError
 from penstock.pipeline.connector import schemas
 from penstock.pipeline.connector.connection.client import Client, Reply, Request, mapping, packed, text_of
-from penstock.pipeline.connector.sink.resp_columns import Texts
+from penstock.pipeline.connector.sink.resp_columns import Texts, shown
 from penstock.pipeline.connector.sink.row_encoder import Encoded
 from penstock.pipeline.errors import PipelineError, ServerGone
 from penstock.storage.streams import ids
@@ -239,26 +239,29 @@ class Ledger:
                 if found != self.recorded:
                     raise self._overtaken() from gone
                 continue
-            self._check(replies, mark, count)
+            self._check(replies, mark, requests)
             if self._mark_of(*replies[-2:]) != mark:
                 raise self._overtaken()
             return
         raise trouble
 
-    def _check(self, replies: list[Reply], mark: Mark, count: int) -> None:
+    def _check(self, replies: list[Reply], mark: Mark, requests: memoryview) -> None:
         """PipelineError unless every row was written, or dropped because of NOMKSTREAM."""
-        answer = replies[-3]
+        answer, count = replies[-3], mark.rows - self.done.rows
         if answer is None:
             raise self._overtaken()
         if isinstance(answer, ReplyError):
-            refused = next((reply for reply in replies if isinstance(reply, ReplyError)), answer)
-            raise PipelineError(f"the server refuses to write (nothing was written): {text_of(refused)}")
+            at = next(number for number, reply in enumerate(replies) if isinstance(reply, ReplyError))
+            what = shown(requests, at - 1) if 0 < at <= count else f"marker {self.key!r}"
+            raise PipelineError(f"the server refuses to write (nothing was written): {text_of(replies[at])} ({what})")
         if ReplyError in set(map(type, answer)):
-            refused_rows = [reply for reply in answer if isinstance(reply, ReplyError)]
+            refused = [number for number, reply in enumerate(answer) if isinstance(reply, ReplyError)]
+            what = shown(requests, refused[0]) if refused[0] < count else f"marker {self.key!r}"
             sentence = (
-                f"of the rows {mark.rows - count} to {mark.rows} of this task the server refused {len(refused_rows)}, "
-                f"while it wrote the others: {text_of(refused_rows[0])}. Every further try would skip or double some, "
-                f"so it stops here; to write the whole task again, delete the stream {self.key!r}"
+                f"of the rows {mark.rows - count} to {mark.rows} of this task the server refused {len(refused)}, "
+                f"while it wrote the others: {text_of(answer[refused[0]])} ({what}). Every further "
+                "try would skip or double some, so it stops here; to write the whole task again, delete the stream "
+                f"{self.key!r}"
             )
             marker = f"{self._batch + 1}-{REFUSED_SEQ}"
             self._client.pipeline([["XADD", self.key, "MAXLEN", 1, marker, "refused", sentence]])

@@ -120,7 +120,7 @@ class Ack:
                 asked.append((stream, group, rows.num_rows))
         replies = self._client.exchange(b"".join(requests), len(requests), retry=True)
         for (stream, group, count), reply in zip(asked, replies, strict=True):
-            done = checked(reply, "XACK")
+            done = checked(reply, "XACK", stream, group)
             if not done:
                 self._refuse_no_group(stream, group)
             self.skipped += count - done
@@ -128,7 +128,7 @@ class Ack:
     def _refuse_no_group(self, stream: bytes, group: bytes) -> None:
         """PipelineError if there is no such group; XACK's reply does not show that."""
         (reply,) = self._client.pipeline([["XPENDING", stream, group]])
-        checked(reply, "XACK")
+        checked(reply, "XACK", stream, group)
 
     def end(self) -> None:
         """Nothing is kept back."""
@@ -159,7 +159,9 @@ class Nack:
         ids = rows.column("id").to_pylist()
         options = self._options
         request: Request = ["XCLAIM", stream, group, options.consumer, options.min_idle_ms, *ids, "JUSTID"]
-        return rows.filter(among(rows.column("id"), checked(self._client.call(*request), "XCLAIM")))
+        return rows.filter(
+            among(rows.column("id"), checked(self._client.pipeline([request])[0], "XCLAIM", stream, group))
+        )
 
     def _give_back(self, stream: bytes, group: bytes, rows: Any) -> None:
         by_count: dict[int | None, list[bytes]] = {}
@@ -175,7 +177,7 @@ class Nack:
         for reply in self._client.pipeline(requests):
             if isinstance(reply, ReplyError) and reply.text.startswith(b"ERR unknown command"):
                 raise PipelineError("the operation 'nack' needs a server with XNACK: Penstock, or Redis 8.8 and later")
-            done += checked(reply, "XNACK")
+            done += checked(reply, "XNACK", stream, group)
         self.skipped += rows.num_rows - done
 
     def _count_of(self, deliveries: int | None) -> int | None:
@@ -189,10 +191,11 @@ class Nack:
         """Nothing is kept back."""
 
 
-def checked(reply: Reply, what: str) -> Reply:
+def checked(reply: Reply, what: str, stream: bytes, group: bytes) -> Reply:
     """The reply; PipelineError if it is an error reply."""
     if isinstance(reply, ReplyError):
-        raise PipelineError(f"{what} is refused: {text_of(reply)}")
+        where = f"stream {stream.decode(errors='replace')!r}, group {group.decode(errors='replace')!r}"
+        raise PipelineError(f"{where}: {what} is refused: {text_of(reply)}")
     return reply
 
 

@@ -9,11 +9,12 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from penstock.pipeline.connector.connection.client import bulk_strings
+from penstock.pipeline.connector.connection.client import bulk_strings, parsed
 from penstock.pipeline.errors import PipelineError
 
 BINARY: Final = pa.large_binary()
 EMPTY: Final = pa.scalar(b"", BINARY)
+ROW_SHOWN: Final = 120  # characters, in the sentence about a row that was refused
 SHORT: Final = 1024  # bytes; the headers of shorter values are looked up, not composed
 CHUNK_BYTES: Final = 8 * 1024 * 1024  # of requests sent at once, unless one row alone is longer
 
@@ -167,6 +168,12 @@ def as_bytes(column: Any) -> Any:
     if pa.types.is_large_binary(kind):
         return column
     return column.cast(pa.large_string()).cast(BINARY)
+
+
+def shown(requests: bytes | memoryview, number: int = 0) -> str:
+    """One of some requests, as it is shown in the sentence about a row that was refused."""
+    row = b" ".join(parsed(bytes(requests))[number]).decode(errors="replace")
+    return row if len(row) <= ROW_SHOWN else f"{row[:ROW_SHOWN]}..."
 
 
 def present(texts: Any, what: str) -> Any:

@@ -178,11 +178,7 @@ class Columns:
 
         def build(page: Page, origin: Origin) -> Any:
             names, values = self._names_and_values(page, kind.key_type, kind.item_type)
-            offsets, again = page.offsets, _repeated(page, names)
-            if len(again):
-                kept: Any = numpy.delete(numpy.arange(len(names)), again)
-                names, values = names.take(pyarrow.array(kept)), values.take(pyarrow.array(kept))
-                offsets = numpy.searchsorted(kept, offsets).astype(numpy.int32)
+            offsets, names, values = keys_once(page, names, values)
             return pyarrow.MapArray.from_arrays(pyarrow.array(offsets), names, values, kind)
 
         return build
@@ -239,18 +235,20 @@ def _same_place(page: Page, wanted: bytes) -> int:
     return -1
 
 
-def _repeated(page: Page, names: Any) -> Any:
-    """Where entries have names that they have before: Spark's maps have a key once, and most functions rely on it.
+def keys_once(page: Page, names: Any, values: Any) -> tuple[Any, Any, Any]:
+    """Where the fields of each entry begin, names and values, without fields whose name the entry has before.
 
-    `names`: of all fields of all entries, as they will be keys.
+    `names` and `values` are of all fields of all entries, as they will be in a map. Spark's maps have a key once.
     """
     encoded = names.dictionary_encode()
     numbers: Any = encoded.indices.to_numpy().astype(numpy.int64)
     numbers += numpy.repeat(numpy.arange(len(page)) * len(encoded.dictionary), numpy.diff(page.offsets))
     ordered: Any = numpy.sort(numbers, kind="stable")  # mostly in order as they are
     if not (ordered[1:] == ordered[:-1]).any():
-        return ()
-    return numpy.setdiff1d(numpy.arange(len(names)), numpy.unique(numbers, return_index=True)[1])
+        return page.offsets, names, values
+    first: Any = numpy.sort(numpy.unique(numbers, return_index=True)[1])
+    kept = pyarrow.array(first)
+    return numpy.searchsorted(first, page.offsets).astype(numpy.int32), names.take(kept), values.take(kept)
 
 
 # -- metadata columns -------------------------------------------------------------------------------------
@@ -262,8 +260,17 @@ def _stream(page: Page, origin: Origin, kind: Any) -> Any:
         try:
             names = names.cast(kind)
         except pyarrow.ArrowInvalid:
-            raise PipelineError("a key is not UTF-8: declare the column _stream binary") from None
+            shown = next(one for one in origin.streams if not _is_text(one))
+            raise PipelineError(f"the key {shown!r} is not UTF-8: declare the column _stream binary") from None
     return names.take(pyarrow.array(numpy.repeat(numpy.arange(len(page.counts)), page.counts)))
+
+
+def _is_text(key: bytes) -> bool:
+    try:
+        key.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def _endpoint(page: Page, origin: Origin, kind: Any) -> Any:

@@ -3,7 +3,7 @@
 import warnings
 
 from penstock.errors import ReplyError
-from penstock.pipeline.connector.connection.client import Client, Request, mapping
+from penstock.pipeline.connector.connection.client import Client, Request, mapping, text_of
 from penstock.pipeline.connector.source.offsets import Position
 from penstock.pipeline.errors import PipelineError
 from penstock.storage.streams import ids
@@ -32,9 +32,10 @@ def publish(client: Client, group: str, places: dict[bytes, Position]) -> None:
             if isinstance(reply, ReplyError) and reply.text.startswith(b"NOGROUP")
         ]
         replies += client.pipeline([_move("CREATE", key, group, place) for key, place in absent])
-        for reply in replies:
+        for key, reply in zip((*places, *(key for key, _ in absent)), replies, strict=True):
             if isinstance(reply, ReplyError) and not reply.text.startswith((b"NOGROUP", b"ERR The XGROUP subcommand")):
-                warnings.warn(f"group {group!r} was not moved: {reply.text.decode(errors='replace')}", stacklevel=2)
+                where = f"{client.endpoint.address}: stream {key.decode(errors='replace')!r}"
+                warnings.warn(f"{where}: group {group!r} was not moved: {text_of(reply)}", stacklevel=2)
     except PipelineError as failure:
         warnings.warn(f"group {group!r} was not moved: {failure}", stacklevel=2)
 

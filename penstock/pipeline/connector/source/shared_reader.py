@@ -221,7 +221,7 @@ class SharedReader(StreamReader):
         entries look lost, or hide a loss.
         """
         found: dict[StreamOf, list[bytes]] = {}
-        refusals: list[ReplyError] = []
+        refusals: list[tuple[str, ReplyError]] = []
         for name, keys in wanted.items():
             requests: list[Request] = []
             for key in keys:
@@ -231,7 +231,7 @@ class SharedReader(StreamReader):
             for number, key in enumerate(keys):
                 groups, looked, reply, is_one = _of_transaction(replies[5 * number : 5 * number + 5])
                 if isinstance(reply, ReplyError):
-                    refusals.append(reply)
+                    refusals.append((self.where((name, key)), reply))
                     continue
                 entries = reply[0][1] if reply else ()
                 row = None if isinstance(groups, ReplyError) else self._row(groups)
@@ -242,7 +242,7 @@ class SharedReader(StreamReader):
                     self._check((name, key), StreamState.of(looked), row, done, len(entries) if is_all else None)
                 found.update(self._delivered(name, reply, unsure=not is_one))
         if refusals:
-            self._refused(refusals[0], done)
+            self._refused(*refusals[0], done)
         return found
 
     def _wait(self, wanted: dict[str, list[bytes]], count: int, done: Delivered) -> dict[StreamOf, list[bytes]]:
@@ -255,7 +255,8 @@ class SharedReader(StreamReader):
         try:
             replies = self.connections.wait(requests, wait_ms, retry=False)
         except ReplyError as refusal:
-            self._refused(refusal, done)
+            streams = [self.where((name, key)) for name, keys in wanted.items() for key in keys]
+            self._refused(streams[0] if len(streams) == 1 else f"one of {len(streams)} streams", refusal, done)
             return {}
         found: dict[StreamOf, list[bytes]] = {}
         for name, reply in replies.items():
@@ -268,10 +269,10 @@ class SharedReader(StreamReader):
             "XREADGROUP", "GROUP", self.group, consumer, "COUNT", count, *block, "STREAMS", *keys, *[">"] * len(keys)
         ]  # fmt: skip
 
-    def _refused(self, refusal: ReplyError, done: Delivered) -> None:
+    def _refused(self, where: str, refusal: ReplyError, done: Delivered) -> None:
         self._recover = True  # another server, or another stream, may have delivered something
         if not refusal.text.startswith(b"NOGROUP"):
-            raise PipelineError(f"the group {self.group!r} cannot be read: {text_of(refusal)}")
+            raise PipelineError(f"{where}: the group {self.group!r} cannot be read: {text_of(refusal)}")
         self._on_group_destroyed(done)
 
     def _delivered(self, name: str, reply: Reply, unsure: bool) -> dict[StreamOf, list[bytes]]:
@@ -433,7 +434,7 @@ class SharedReader(StreamReader):
             except ReplyError as refusal:
                 if refusal.text.startswith(b"NOGROUP"):
                     continue  # the group was destroyed, and its pending entries with it
-                raise _unacknowledged(refusal) from None
+                raise self._unacknowledged((name, key), refusal) from None
             replies = client.pipeline(
                 [
                     ["XACK", key, self.group, *acked[at : at + ACKED_AT_ONCE]]
@@ -442,8 +443,13 @@ class SharedReader(StreamReader):
             )
             for reply in replies:
                 if isinstance(reply, ReplyError):
-                    raise _unacknowledged(reply)
+                    raise self._unacknowledged((name, key), reply)
         self._acknowledged_up_to = done.number
+
+    def _unacknowledged(self, stream: StreamOf, refusal: ReplyError) -> PipelineError:
+        return PipelineError(
+            f"{self.where(stream)}: a batch is complete and cannot be acknowledged: {text_of(refusal)}"
+        )
 
     def _ids_of(self, client: Client, stream: StreamOf, runs: tuple[DeliveredIds, ...], number: int) -> list[bytes]:
         if number == self._newest_number:
@@ -526,10 +532,6 @@ class SharedReader(StreamReader):
                 for known in (done.last, done.added, done.since, done.seen, done.deleted, self._seen, self._deleted):
                     known.pop(stream, None)
         return gone
-
-
-def _unacknowledged(refusal: ReplyError) -> PipelineError:
-    return PipelineError(f"a batch is complete and cannot be acknowledged: {text_of(refusal)}")
 
 
 def _of_transaction(replies: list[Reply]) -> tuple[Reply, Reply, Reply, bool]:

@@ -116,9 +116,12 @@ class StreamReader(TaskReader, DataSourceStreamReader, SupportsTriggerAvailableN
     def report_loss(self, stream: StreamOf, loss: Loss) -> None:
         """Count what is missing; DataLoss, or a warning, by `failOnDataLoss`."""
         self._missing[loss.cause] += loss.missing
+        data_loss.warn_or_end(loss, self.where(stream), self.options.on_loss)
+
+    def where(self, stream: StreamOf) -> str:
+        """A stream and its server, as errors name them."""
         name, key = stream
-        where = f"{self.endpoint(name).address}: stream {key.decode(errors='replace')!r}"
-        data_loss.warn_or_end(loss, where, self.options.on_loss)
+        return f"{self.endpoint(name).address}: stream {key.decode(errors='replace')!r}"
 
     def tasks(self, ranges: list[IdRange], count: int) -> list[Task]:
         """Ranges as at most `count` tasks, which publish what they miss: Spark tells a source nothing of its tasks."""

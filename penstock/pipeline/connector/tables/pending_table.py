@@ -18,7 +18,7 @@ from penstock.pipeline.connector.connection.client import Client, mapping, packe
 from penstock.pipeline.connector.connection.cluster import connect
 from penstock.pipeline.connector.connection.stream_info import find_keys
 from penstock.pipeline.connector.placeholder import is_placeholder
-from penstock.pipeline.connector.source.entry_columns import halves_of, moments
+from penstock.pipeline.connector.source.entry_columns import halves_of, keys_once, moments
 from penstock.pipeline.connector.source.entry_pages import decode
 from penstock.pipeline.connector.source.id_ranges import IdRange, cut, how_many, pack
 from penstock.pipeline.connector.source.range_splitter import exclusive, find_cuts
@@ -188,12 +188,13 @@ class PendingReader(TableReader):
             some = wanted[at : at + PAYLOADS_AT_ONCE]
             page = decode(client.framed(b"".join(packed("XRANGE", key, one, one) for one in some)), len(some))
             there = numpy.array(page.counts, bool)
-            offsets: Any = numpy.zeros(len(some) + 1, numpy.int32)
-            offsets[1:][there] = numpy.diff(page.offsets)
-            numpy.cumsum(offsets, out=offsets)
-            mask = pyarrow.array(~there) if not there.all() else None
             names = READABLE.cast(page.texts(page.name_at), kind.key_type)
             values = READABLE.cast(page.texts(page.value_at), kind.item_type)
+            begins, names, values = keys_once(page, names, values)
+            offsets: Any = numpy.zeros(len(some) + 1, numpy.int32)
+            offsets[1:][there] = numpy.diff(begins)
+            numpy.cumsum(offsets, out=offsets)
+            mask = pyarrow.array(~there) if not there.all() else None
             parts.append(pyarrow.MapArray.from_arrays(pyarrow.array(offsets), names, values, kind, mask=mask))
         return pyarrow.concat_arrays(parts)
 
