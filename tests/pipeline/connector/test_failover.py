@@ -1,6 +1,8 @@
 """Reading and writing where another server takes a server's place: by Sentinels, or one of several addresses."""
 
+import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -11,13 +13,15 @@ pytest.importorskip("pyarrow")
 
 import pyarrow
 import redis
+from pyspark.sql import functions
 
 from penstock.pipeline.connector.connection.client import Access, Client
 from penstock.pipeline.connector.connection.connection_options import read_endpoint
 from penstock.pipeline.connector.sink.sink_options import read_sink
 from penstock.pipeline.connector.sink.sink_writer import Task, write_task
 from penstock.pipeline.errors import ServerGone
-from tests.pipeline.driving import Query
+from tests.pipeline.chaos_deployments import parquet_rows
+from tests.pipeline.driving import Query, to_its_end
 from tests.support.deployments import MASTER, Watched, catch_up, replicate, until, watched_pair
 from tests.support.reference_server import LOCALHOST, NoReference, free_port
 from tests.support.server_process import running_server
@@ -83,6 +87,54 @@ def test_reading_and_writing_go_on_when_the_master_is_killed(pair: Watched, deli
     with pair.client() as client:
         assert written(client) == list(range(200))
     assert read == {"cursor": list(range(200)), "shared": list(range(200))}
+
+
+def held_at(row: int, here: Path, go_on: Path) -> Any:
+    """A column that stops where it comes to a row, says so by one file, and goes on when there is another."""
+
+    def hold(number: int) -> int:
+        if number == row:
+            here.touch()
+            while not go_on.exists():
+                time.sleep(0.05)
+        return number
+
+    return functions.udf(hold, "int")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mode", [{}, {"group": "g", "groupMode": "shared"}], ids=["cursor", "shared"])
+def test_rows_are_in_parquet_once_when_the_master_is_killed_at_a_row(
+    spark: Any, pair: Watched, mode: dict[str, str], tmp_path: Path
+) -> None:
+    filler = b"x" * 8_000  # more bytes than are on the way between the task's reader and the stage after it
+    with pair.client() as client, client.pipeline() as pipe:
+        for number in range(3_000):
+            pipe.xadd("s", {"n": number, "filler": filler})
+        pipe.execute()
+    here, go_on, files = tmp_path / "here", tmp_path / "go-on", tmp_path / "rows"
+    options = {"endpoints": pair.endpoint, "stream": "s", "startingId": "earliest", "fetchSize": "50", **mode}
+
+    def start(**trigger: Any) -> Any:
+        frame = spark.readStream.format("redis_streams").schema("n int, filler string").options(**options).load()
+        frame = frame.withColumn("n", held_at(700, here, go_on)("n"))
+        writer = frame.writeStream.format("parquet").option("checkpointLocation", str(tmp_path / "checkpoint"))
+        return writer.trigger(**trigger).start(str(files))
+
+    with ThreadPoolExecutor(1) as pool:
+        copied = pool.submit(to_its_end, start)
+        try:
+            until(lambda: here.exists() or copied.done(), "no task comes to the row")
+            pair.fail_over()
+        finally:
+            go_on.touch()
+        copied.result()
+    with pair.client() as client:
+        client.xadd("s", {"n": 3_000, "filler": "after"})
+    to_its_end(start)
+
+    assert here.exists()
+    assert sorted(map(int, parquet_rows(files))) == list(range(3_001))
 
 
 # -- several addresses ------------------------------------------------------------------------------------------------

@@ -87,6 +87,29 @@ def test_deletions_that_were_told_of_are_not_told_of_again_by_the_next_driver(fa
         stream.run_to_end()
 
 
+@pytest.mark.filterwarnings("ignore:of the streams")
+@pytest.mark.parametrize(
+    ("streams", "text"),
+    [
+        ({"stream": "s"}, "7 entries were trimmed before they were read: those after 0-0"),
+        ({"streamPattern": "*", "discoveryInterval": "0ms"}, "the pattern found the stream when .* at most 7 unread"),
+    ],
+    ids=["named", "found by a pattern"],
+)
+def test_what_a_stream_lost_before_its_group_was_made_is_told_of_though_others_read_at_once(
+    fake: Server, streams: dict[str, str], text: str
+) -> None:
+    shared = {name: value for name, value in SHARED.items() if name != "stream"}
+    stream = Query(**shared, **streams)
+    assert stream.plan() is None
+    add(fake, range(1, 11))
+    fake.ask("XTRIM", "s", "MAXLEN", 3)
+    fake.between = lambda request: others_read(fake, 1) if request == [b"MULTI"] else None
+
+    with pytest.warns(UserWarning, match=text):
+        assert stream.ids() == ["1-9", "1-10"]
+
+
 def test_a_trim_after_the_id_at_which_a_query_was_told_to_begin_is_told_of(fake: Server) -> None:
     add(fake, [1, 2])
     stream = Query(**GOES_ON, startingId="1-10")

@@ -19,6 +19,7 @@ from penstock.pipeline.connector.source.claims import PENDING_PAGE, POLICY, Clai
 from penstock.pipeline.connector.source.data_loss import (
     WENT_BACK,
     Loss,
+    beginning,
     entries_after,
     find_loss,
     group_loss,
@@ -71,7 +72,6 @@ class SharedReader(StreamReader):
         self._places: dict[StreamOf, Position] = {}  # how far the group had read when we last read
         self._seen: dict[StreamOf, StreamState] = {}  # what streams were at the last look
         self._deleted: dict[StreamOf, StreamId] = {}  # max-deleted-entry-id when all that is missing was told of
-        self._late: set[StreamOf] = set()  # found by the pattern, and not looked at yet
         self._with_policy: set[StreamOf] = set()  # Penstock chooses what the group hands out, in any order
         self._moved = False  # a loss was told of: the next offset says so, with or without deliveries
         self._claims = (
@@ -301,11 +301,6 @@ class SharedReader(StreamReader):
 
         `state` and `row`, of the group, are of before the last deliveries, which were `behind`, if they were all.
         """
-        late = late_loss(state) if stream in self._late else None
-        self._late.discard(stream)
-        if late is not None:
-            self.report_loss(stream, late)
-            self._moved = True
         last = ids.parse(row[b"last-delivered-id"])
         place = self._places.get(stream) or _place_of(stream, done)
         seen = self._seen.get(stream) or done.seen.get(stream)
@@ -477,25 +472,39 @@ class SharedReader(StreamReader):
             new = [key for key in keys if key not in known]
             self._report_destroyed(client, [key for key in new if (name, key) in done.last], done)
             places = [self._group_start((name, key), done) for key in new]
-            replies = client.pipeline(
-                [["XGROUP", "CREATE", key, self.group, place] for key, place in zip(new, places, strict=True)]
-            )
+            requests: list[Request] = []
+            for key, place in zip(new, places, strict=True):  # the look first: nothing is read in a group before it is
+                requests += [["XINFO", "STREAM", key], ["XGROUP", "CREATE", key, self.group, place]]
+            replies = client.pipeline(requests)
             joined = self._joined.setdefault(name, [])
-            for key, reply in zip(new, replies, strict=True):
+            for key, looked, reply in zip(new, replies[::2], replies[1::2], strict=True):
                 if not isinstance(reply, ReplyError) or reply.text.startswith(b"BUSYGROUP"):
                     joined.append(key)
                     is_new = not isinstance(reply, ReplyError) and (name, key) not in done.last
                     was_absent = not self._first_join or (bool(done.seen) and (name, key) not in done.seen)
-                    if is_new and was_absent and self.options.keys.names:
-                        self._places[name, key] = NOWHERE  # all that was ever added is new
-                    elif is_new and was_absent:
-                        self._late.add((name, key))
+                    if is_new and was_absent:
+                        self._begin_late((name, key), None if isinstance(looked, ReplyError) else looked)
                 elif not reply.text.startswith(NO_STREAM):
                     raise refused(client, key, reply)
         self.missing_streams.look({key for keys in self._joined.values() for key in keys})
         every_s = self.options.keys.discovery_ms / 1000
         self._join_due_s = now_s() + (min(every_s, JOIN_MISSING_S) if self.missing_streams.count else every_s)
         self._first_join = False
+
+    def _begin_late(self, stream: StreamOf, looked: Reply) -> None:
+        """Begin with a stream that came later, by its XINFO before the group was created; None if it was not there.
+
+        All that was ever added to a stream that was named is new.
+        """
+        self._places[stream] = NOWHERE
+        if looked is None:
+            return
+        state = StreamState.of(looked)
+        lost = find_loss(NOWHERE, state, None) if self.options.keys.names else late_loss(state)
+        if lost is not None:
+            self.report_loss(stream, lost)
+            self._moved = True
+        self._places[stream] = beginning(state)
 
     def _group_start(self, stream: StreamOf, done: Delivered) -> bytes:
         """The start of a group to be created; a stream that appeared later is read from its first entry."""
