@@ -99,4 +99,8 @@ class Conditions:
 
     def keeps_expired(self, now_ms: int) -> bool:
         """Whether expired keys are only hidden: in import-mode, while writes are paused, on a replica until the DEL."""
-        return self.bits & FOLLOWING != 0 or self.imports or self.writes_paused(now_ms)
+        return self.bits & FOLLOWING != 0 or self.evicts_nothing(now_ms)
+
+    def evicts_nothing(self, now_ms: int) -> bool:
+        """Whether no key goes by itself: in import-mode, and while writes are paused."""
+        return self.imports or self.writes_paused(now_ms)

@@ -89,6 +89,19 @@ def test_evictions_go_on_by_themselves_until_there_is_room() -> None:
     assert server.logged() >= 5000
 
 
+@pytest.mark.parametrize(("ignores", "left"), [("no", b":0\r\n"), ("yes", b":1\r\n")])
+def test_a_replica_evicts_what_its_master_sent_unless_it_leaves_that_to_the_master(ignores: str, left: bytes) -> None:
+    server = WholeServer()
+    limit = f"CONFIG SET replica-ignore-maxmemory {ignores} maxmemory 1 maxmemory-policy allkeys-lru"
+    server.asks(server.client, limit, "REPLICAOF 127.0.0.1 1")
+    server.loop.pass_ms(PERIOD_MS)
+    applies(server)
+
+    server.loop.pass_ms(PERIOD_MS)
+
+    assert server.client.says(b"DBSIZE\r\n") == left
+
+
 @pytest.mark.parametrize("policy", ["noeviction", "volatile-lru"])
 def test_a_limit_that_nothing_can_keep_costs_no_time(policy: str) -> None:
     server = WholeServer()

@@ -30,7 +30,7 @@ class Evictor:
         server = self._server
         policy = server.settings.text("maxmemory-policy")
         freed = 0
-        if policy == "noeviction" or server.conditions.keeps_expired(server.clock.now_us() // 1000):
+        if policy == "noeviction" or server.conditions.evicts_nothing(server.clock.now_us() // 1000):
             return 0, False
         ctx = server.context
         session, db_index, now_us = ctx.session, ctx.db_index, ctx.now_us

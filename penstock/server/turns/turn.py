@@ -381,5 +381,6 @@ class Turn:
 
     def applied(self) -> None:
         """Something of a master's was run: its stream, a copy, its answer to PSYNC."""
+        self.engine.memory.is_due = self.engine.memory.limit > 0  # no request of a client has looked
         self.look_around(True)
         self.end_soon()
