@@ -7,9 +7,9 @@ import time
 from collections import Counter
 from itertools import count
 
-from tests.world import casts
+from tests.world import casts, server_casts
 from tests.world.casts import Cut
-from tests.world.replicas import ServersWorld
+from tests.world.replicas import ROLES, ServersWorld
 from tests.world.shrink import smallest
 from tests.world.world import World
 
@@ -22,15 +22,21 @@ def main() -> int:
     parser.add_argument("--shrink", type=int, metavar="SEED", help="look for a smaller world with the same objection")
     parser.add_argument("--seeds", default="0-99", help="A-B: run these worlds (default: 0-99)")
     parser.add_argument("--minutes", type=float, help="run worlds from the first seed on for so long")
-    parser.add_argument("--servers", action="store_true", help="worlds of a master and two replicas")
+    parser.add_argument(
+        "--servers", nargs="?", const=ROLES.name, choices=server_casts.ALL,
+        help="worlds of a master and two replicas (default: whose roles change)",
+    )  # fmt: skip
     chosen = parser.parse_args()
     cast = casts.ALL[chosen.cast or casts.QUEUES.name]
+    servers = server_casts.ALL[chosen.servers] if chosen.servers else None
+
+    def made(seed: int, of: casts.Cast, is_told: bool = False) -> World:
+        return World(seed, of, is_told, chosen.cut) if servers is None else ServersWorld(seed, is_told, servers)
+
     if chosen.shrink is not None:
         chosen.seed, chosen.cut = chosen.shrink, smallest(chosen.shrink, cast, tell)
     if chosen.seed is not None:
-        world: World = (
-            ServersWorld(chosen.seed, is_told=True) if chosen.servers else World(chosen.seed, cast, True, chosen.cut)
-        )
+        world = made(chosen.seed, cast, is_told=True)
         objections = world.run()
         tell("\n".join(world.story.lines))
         tell("\n".join(f"OBJECTION: {one}" for one in objections) or "no objection")
@@ -43,14 +49,15 @@ def main() -> int:
     sent = hashlib.blake2b(digest_size=16)
     taking_part = [cast] if chosen.cast or chosen.servers else list(casts.ALL.values())
     for seed, one in ((seed, one) for seed in seeds for one in taking_part):
-        world = ServersWorld(seed) if chosen.servers else World(seed, one)
+        world = made(seed, one)
         objections = world.run()
         worlds += 1
         figures += world.figures()
         sent.update(world.network.digest().encode())
         if objections:
             objected += 1
-            tell(f"--cast {one.name} --seed {seed}: {len(objections)} objections; the first: {objections[0]}")
+            named = f"--cast {one.name}" if servers is None else f"--servers {servers.name}"
+            tell(f"{named} --seed {seed}: {len(objections)} objections; the first: {objections[0]}")
         if chosen.minutes and time.process_time() - began_s > chosen.minutes * 60:
             break
     spent_s = time.process_time() - began_s

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, cast
 
+from penstock.errors import UsageError
 from penstock.storage.streams import ids
 from penstock.storage.streams.stream import Stream
 from tests.support.clock import NOW_MS
@@ -17,7 +18,7 @@ from tests.world.failover import WATCHERS, Directory, Handover, RoleChanger, Wat
 from tests.world.loop import WorldClock
 from tests.world.process import Machine
 from tests.world.story import Story
-from tests.world.world import World
+from tests.world.world import World, loaded_from
 
 if TYPE_CHECKING:
     from penstock.engine.engine import Engine
@@ -111,6 +112,27 @@ def waiting(chance: random.Random) -> tuple[tuple[bytes, ...], bool]:
     return (b"WAIT", b"%d" % chance.choice((1, REPLICAS)), timeout_ms), False
 
 
+@dataclass(frozen=True, slots=True)
+class ServersCast:
+    """What takes part in a world of servers beside the actors of `queues`.
+
+    changes: what may change the master. policy: the log's, if it is always the same. directives: of replicas.
+    may_lack: whether a replica may lack a key that the master has. looks: how much of what WAITAOF
+    confirms is looked for on the disks; a look loads the logs of all servers.
+    """
+
+    name: str
+    actors: tuple[type[Actor], ...]
+    changes: tuple[str, ...]
+    policy: str = ""
+    directives: Callable[[random.Random], dict[str, str]] = lambda chance: {}
+    may_lack: Callable[["ServersWorld", Machine, str], bool] = lambda world, machine, key: False
+    looks: float = 0.1
+
+
+ROLES: Final = ServersCast("roles", (ConfirmedProducer, ConfirmedProducer, ConfirmedWorker), KINDS_OF_CHANGES)
+
+
 # -- what goes wrong ---------------------------------------------------------------------------------------------------
 
 
@@ -170,13 +192,18 @@ class ServersWorld(World):
 
     answer_s = 2 * QUIET_S
 
-    def __init__(self, seed: int, is_told: bool = False) -> None:
+    def __init__(self, seed: int, is_told: bool = False, servers: ServersCast = ROLES) -> None:
         super().__init__(seed, is_told=is_told)
         chance = self.chance
-        self.changes = chance.choice(KINDS_OF_CHANGES)
+        self.servers = servers
+        if servers.policy:
+            self.policy = servers.policy
+            self.machine.directives |= {"appendfsync": servers.policy, "aof-load-corrupt-tail-max-size": "1000000000"}
+        self.changes = chance.choice(servers.changes)
         self.handovers: list[Handover] = []
         self.confirmed: list[Confirmed] = []
         self.journal = Journal()
+        self._looks = random.Random(seed)  # what is looked at changes nothing in the world
         self.wrong: list[str] = []  # objections found while the world runs
         self._set_up_machines()
         self.directory = Directory(self.machine)
@@ -186,7 +213,7 @@ class ServersWorld(World):
             self.restart_s = (0.5, 8.0, 20.0)
             self.watchers = [Watcher(self, number) for number in range(WATCHERS)]
         number = len(self.actors)
-        more: list[type[Actor]] = [ConfirmedProducer, ConfirmedProducer, ConfirmedWorker]
+        more = list(servers.actors)
         if self.changes == "administrator":
             more.append(RoleChanger)
         self.actors += [kind(self, self.machine, number + at) for at, kind in enumerate(more)]
@@ -209,6 +236,7 @@ class ServersWorld(World):
         for number in range(REPLICAS):
             self.machines.append(Machine(f"replica {number + 1}", self.loop, chance, self.story))
             self.machines[-1].directives = self.machine.directives | {"replicaof": f"127.0.0.1 {FIRST_PORT}"}
+            self.machines[-1].directives |= self.servers.directives(chance)
         for number, machine in enumerate(self.machines):
             machine.directives |= shared | {"port": str(FIRST_PORT + number)}
             machine.clock = DriftingClock(self)
@@ -271,17 +299,25 @@ class ServersWorld(World):
 
     def confirm(self, what: str, write: Write, replicas: Any, on_disk: bool, client: Client) -> None:
         """WAIT has answered: what it says must be so."""
-        count = replicas[1] if isinstance(replicas, list) and replicas[0] else 0 if on_disk else replicas
+        is_here = isinstance(replicas, list) and bool(replicas[0])
+        count = replicas[1] if isinstance(replicas, list) else 0 if on_disk else replicas
         if not isinstance(count, int) or not count:
             return
         if any(at_s >= write.sent_s for at_s in self.network.links_made_s):
             return  # a replica that came again is counted twice until its old link ends, as in Redis
-        self.confirmed.append(Confirmed(what, write, count, on_disk))
+        if is_here or not on_disk:
+            self.confirmed.append(Confirmed(what, write, count, on_disk))
         connected = client.connected
         is_calm = all(at_s < write.sent_s for machine in self.machines for at_s, _ in machine.ends)
         if what != "add" or not is_calm or self.handovers or connected is None:
             return
-        others = [machine for machine in self.machines if machine is not connected.process.machine]
+        master = connected.process.machine
+        others = [machine for machine in self.machines if machine is not master]
+        if on_disk and self.policy != "no" and self._looks.random() < self.servers.looks:  # no: what is written counts
+            there = sum(has_entry_on_disk(machine, write.reply) for machine in others)
+            if there < count or (is_here and not has_entry_on_disk(master, write.reply)):
+                shown = f"entry {write.name.decode()} ({write.reply.decode()}) at {self.loop.time():.6f}"
+                self.wrong.append(f"{shown}: WAITAOF says it is on {count} disks of replicas, and {there} have it")
         engines = [engine for machine in others if (engine := self.engine_of(machine)) is not None]
         there = sum(has_entry(engine, write.reply) for engine in engines)
         if there < count and not any(engine.conditions.loading for engine in engines):
@@ -339,6 +375,14 @@ class ServersWorld(World):
             if link is None or not link.is_up or engine.replication.offset != master.replication.offset:
                 return False
         return True
+
+
+def has_entry_on_disk(machine: Machine, entry_id: bytes) -> bool:
+    """Whether it would be there after a loss of power at this moment, even if nothing is kept that was not synced."""
+    try:
+        return has_entry(loaded_from(machine, is_synced=True), entry_id)
+    except UsageError:
+        return False
 
 
 def has_entry(engine: "Engine", entry_id: bytes) -> bool:
@@ -422,14 +466,15 @@ def confirmed(world: ServersWorld) -> list[str]:
 
 
 class LossesOfAll:
-    """When a server may have lost what WAIT confirmed: WAIT is of memory, WAITAOF of disks."""
+    """When a server may have lost what WAIT confirmed: WAIT is of memory, WAITAOF of disks, if anything is synced."""
 
     def __init__(self, world: ServersWorld, machine: Machine) -> None:
         self._keeping = judges.Keeping(_Of(world.policy, machine))
+        self._syncs = world.policy != "no"
         self._ends_s = [at_s for at_s, _ in machine.ends]
 
     def may_lose(self, one: Confirmed) -> bool:
-        if one.on_disk:
+        if one.on_disk and self._syncs:
             return False
         late_s = one.write.done_s + judges.EVERYSEC_S
         return self._keeping.may_lose(one.write) or any(one.write.sent_s <= at_s <= late_s for at_s in self._ends_s)
@@ -453,7 +498,8 @@ def one_picture(world: ServersWorld) -> list[str]:
             continue
         found = judges.without_policies(keyspace(engine, view))
         for key in sorted(was.keys() | found.keys()):
-            if was.get(key) != found.get(key):
+            is_evicted = key not in found and world.servers.may_lack(world, machine, key)
+            if was.get(key) != found.get(key) and not is_evicted:
                 where = judges.difference(was.get(key), found.get(key))
                 objections.append(f"key {key} of {machine.name} differs from the master's: {where}")
         objections += [f"{machine.name}: {one}" for one in world._loaded_beside_memory(machine)]

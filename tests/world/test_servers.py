@@ -1,9 +1,12 @@
 """Simulated worlds of a master and two replicas, whose master changes by watchers, by FAILOVER, or not at all."""
 
+from operator import attrgetter
+
 import pytest
 
 from tests.support.seeds import seeds
-from tests.world.replicas import ServersWorld
+from tests.world.replicas import ServersCast, ServersWorld
+from tests.world.server_casts import DISKS, LIMITS
 
 FOUND = {
     51: "a ping of the turn in which a copy began followed the copy, too: the replica's offset was ahead",
@@ -11,6 +14,11 @@ FOUND = {
     268: "a key that had expired in the base, and was kept by the log behind it, was lost at a restart",
     418: "a replica said of an offset of another history that it was on its disk: WAITAOF counted it",
     699: "a replica became master by FAILOVER while its log did not have the copy, and lost everything when it ended",
+}
+
+FOUND_OF_CASTS = {
+    (DISKS, 5_000_002): "turned back: a replica said of an offset that was not synced that it was on its disk",
+    (LIMITS, 5_000_006): "a replica with replica-ignore-maxmemory no evicted nothing",
 }
 
 
@@ -22,6 +30,19 @@ def test_no_judge_objects_to_a_world_of_servers(seed: int) -> None:
 @pytest.mark.parametrize("seed", FOUND, ids=[str(seed) for seed in FOUND])
 def test_no_judge_objects_to_a_world_of_servers_in_which_something_was_found(seed: int) -> None:
     assert ServersWorld(seed).run() == []
+
+
+@pytest.mark.parametrize("seed", seeds(2, 50))
+@pytest.mark.parametrize("cast", [DISKS, LIMITS], ids=attrgetter("name"))
+def test_no_judge_objects_to_a_world_of_servers_of_another_cast(cast: ServersCast, seed: int) -> None:
+    assert ServersWorld(seed, servers=cast).run() == []
+
+
+@pytest.mark.parametrize(("cast", "seed"), FOUND_OF_CASTS, ids=[f"{cast.name} {seed}" for cast, seed in FOUND_OF_CASTS])
+def test_no_judge_objects_to_a_world_of_a_servers_cast_in_which_something_was_found(
+    cast: ServersCast, seed: int
+) -> None:
+    assert ServersWorld(seed, servers=cast).run() == []
 
 
 def test_a_world_of_servers_happens_again_by_its_number() -> None:

@@ -211,15 +211,20 @@ class World:
         return found
 
 
-def loaded_from(machine: Machine, has_log: bool = True) -> Engine:
-    """What a server loads from the files of a machine. UsageError where it cannot."""
+def loaded_from(machine: Machine, has_log: bool = True, is_synced: bool = False) -> Engine:
+    """What a server loads from the files of a machine; is_synced: without what was not. UsageError where it cannot."""
     settings = Settings()
     for words in (["dir", ROOT], ["appendonly", "yes" if has_log else "no"]):
         settings.read_line(words, set())
+    disk = machine.disk.copied()
+    if is_synced:
+        disk = machine.disk.lose_power()
+        holes = "aof-load-corrupt-tail-max-size"
+        settings.read_line([holes, machine.directives.get(holes, "0")], set())
     engine = make_engine(machine.clock, settings=settings)
     said: list[str] = []
     engine.conditions.loading = True  # what has expired meanwhile is there for what was logged before
-    for _ in AofWriter(settings, engine, said.append, machine.disk.copied(), DeferredThreads()).loading():
+    for _ in AofWriter(settings, engine, said.append, disk, DeferredThreads()).loading():
         pass
     return engine
 
