@@ -5,6 +5,7 @@ import pytest
 from tests.policies.conftest import PolicyDialogue
 from tests.policies.test_leases import READ, read_ids
 from tests.policies.test_retention import refused
+from tests.support.clock import NOW_MS
 
 
 @pytest.fixture
@@ -137,12 +138,17 @@ def test_what_goes_while_its_group_is_idle_leaves_the_pending_list_and_its_value
     orders.rewritten()
 
 
-def test_a_blocked_reader_gets_what_deletions_bring_into_reach(orders: PolicyDialogue) -> None:
+@pytest.mark.parametrize("line", ["XDEL s 2-0 5-0", "XACK s g 2-0", "XCLAIM s g carol 0 2-0", "XACKDEL s g IDS 1 5-0"])
+@pytest.mark.parametrize("expiry", ["", f"EXPIRE {2 * NOW_MS}"])
+def test_a_blocked_reader_gets_what_comes_into_reach(orders: PolicyDialogue, line: str, expiry: str) -> None:
+    """Where entries may expire, a read applies the policies behind it: it must not forget why it found nothing."""
     bob = orders.another()
-    orders("PENSTOCK.POLICY s GROUP g LOOKAHEAD 2", "XADD s 6-0 user ben", "XADD s 7-0 user cleo", READ.format("alice"))
+    orders(f"PENSTOCK.POLICY s GROUP g LOOKAHEAD 2 {expiry}", "XADD s 6-0 user ben", "XADD s 7-0 user cleo")
+    orders(READ.format("alice"))
     bob("XREADGROUP GROUP g bob BLOCK 0 STREAMS s >")
+    orders("XADD s 8-0 user ben")
     assert bob.arrived() == []
-    orders("XDEL s 2-0 5-0")
+    orders(line)
 
     assert [entry[0] for entry in bob.arrived()[0][0][1]] == [b"7-0"]
 

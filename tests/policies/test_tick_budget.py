@@ -245,6 +245,17 @@ def test_a_blocked_reader_gets_what_stands_behind_an_expired_entry_that_could_no
     assert [entry[0] for entry in bob.arrived()[0][0][1]] == [b"3-0"]
 
 
+def test_a_reader_that_lacks_room_gets_it_where_time_lifted_another_limit_before_the_tick() -> None:
+    scene = Scene(2, f"ACKWAIT 60000 INFLIGHT 1 RATE 1 1000 EXPIRE {2 * NOW_MS}")
+    scene.client("XREADGROUP GROUP g a STREAMS s >")
+    scene.clock.advance(1000)
+    bob = scene.client.another()
+    bob("XREADGROUP GROUP g bob BLOCK 0 STREAMS s >")
+    scene.client("XACK s g 1-0")
+
+    assert [entry[0] for entry in bob.arrived()[0][0][1]] == [b"2-0"]
+
+
 def test_readers_are_served_over_several_ticks_first_come_first_served() -> None:
     count = 2 * SERVED_AT_ONCE + 20
     scene = Scene(count, "ACKWAIT 1000")

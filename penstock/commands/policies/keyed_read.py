@@ -38,8 +38,8 @@ def read_new(
     moves_left = expiry.MOST
     while True:
         passed = next_entries(target, policy, order, no_ack, max_count - len(shown), room, budget, ctx.now_ms, 0)
-        if order is not None and passed.is_full:
-            order.is_full = True
+        if order is not None and passed.full_at:
+            order.full_at = passed.full_at
         if passed.all:
             shown += _hand_out(ctx, target, policy, order, consumer, no_ack, passed)
         if not passed.is_before_expired:
@@ -121,13 +121,14 @@ class Passed:
     """New entries that a read goes over, each as a run of one: those handed out, those that wait, and all.
 
     `values`: ids and values that become pending, which the order of values does not have yet. is_before_expired: the
-    next one has expired. is_full: too many wait to go on.
+    next one has expired. full_at: the next one, where too many wait to go on; else 0.
     """
 
-    __slots__ = ("all", "is_before_expired", "is_full", "taken", "values", "waiting")
+    __slots__ = ("all", "full_at", "is_before_expired", "taken", "values", "waiting")
 
     def __init__(self) -> None:
-        self.is_before_expired = self.is_full = False
+        self.is_before_expired = False
+        self.full_at: StreamId = 0
         self.values: list[tuple[StreamId, bytes | None]] = []
         self.all: list[SegmentRun] = []
         self.taken: list[SegmentRun] = []
@@ -165,7 +166,7 @@ def next_entries(
                 if len(passed.taken) >= max_count or not room.admits(segment.id_at(slot)):
                     return passed
                 if is_full and settings.look_ahead == NONE:
-                    passed.is_full = True
+                    passed.full_at = segment.id_at(slot)
                     return passed
                 position = segment.id_at(slot)
                 run = (segment, slot, slot + 1)
@@ -182,7 +183,7 @@ def next_entries(
                     waits = order.below(value, position) + taken.get(value, 0) >= order.parallel
                 if waits:
                     if is_full:
-                        passed.is_full = True
+                        passed.full_at = position
                         return passed
                     passed.waiting.append(run)
                 elif budget.take(entry):

@@ -66,12 +66,19 @@ def forget_deleted(stream: Stream, entry_ids: list[StreamId]) -> None:
 def settle(ctx: Context, key: bytes, stream: Stream, group: Group, policy: GroupPolicy, order: KeyOrder) -> None:
     """After a command: the next entry of each value that is free now is ready, and readers may get it."""
     _forget_trimmed(stream, group, policy, order)
-    if order.is_full:
-        order.is_full = False
+    if order.full_at and not _is_full(stream, group, policy, order):
+        order.full_at = 0
         ctx.signal(key)
     if order.freed:
         ctx.signal(key)
         _make_ready(policy, order, sorted(order.freed), ctx.now_ms)
+
+
+def _is_full(stream: Stream, group: Group, policy: GroupPolicy, order: KeyOrder) -> bool:
+    """Whether a read would end again where too many waited to go on. O(log n)."""
+    if waiting_count(policy, order) < most_waiting(policy.settings):
+        return False
+    return any(segment.id_at(start) == order.full_at for segment, start, _ in stream.unread(group, 1))
 
 
 def settle_in_turn(ctx: Context, group: Group) -> None:

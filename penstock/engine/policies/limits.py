@@ -121,7 +121,9 @@ def examine(ctx: Context, key: bytes, group: Group, policy: GroupPolicy) -> int:
 
 def settle(ctx: Context, key: bytes, group: Group, policy: GroupPolicy) -> None:
     """After a command or at a moment: readers that a limit stopped try again, if it does not any more. O(1)."""
-    may_have_room = policy.is_stopped or room(group, policy)  # a lease that is over needs none
-    if may_have_room and most_now(policy, ctx.now_ms):
-        policy.is_short = policy.is_stopped = False
+    has_room = room(group, policy) > 0
+    is_lifted = policy.is_stopped or (policy.is_short and has_room)  # a lease that is over needs no room
+    if is_lifted and most_now(policy, ctx.now_ms):
+        policy.is_stopped = False
+        policy.is_short = policy.is_short and not has_room
         ctx.signal(key)

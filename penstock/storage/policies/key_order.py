@@ -10,10 +10,10 @@ class KeyOrder:
 
     Invariants: `values` has every pending entry that was noted, None for one without the field; `by_value` has the
     others, ascending, some of which may be deleted from the stream. parallel: so many of a value may be handed out at
-    once. waiting: entries that `>` passed over because their value was taken, and that wait for it. is_full: since
-    readers were last told to try again, one stopped as too many wait. freed: values without so many of their first
-    `parallel` entries, to be looked at after the command, in the order in which they last lost one. deleted_below:
-    deleted pending entries below this id were looked at.
+    once. waiting: entries that `>` passed over because their value was taken, and that wait for it. full_at: the new
+    entry at which a read stopped, as too many wait, and readers were not told to try again since; 0 if there is none.
+    freed: values without so many of their first `parallel` entries, to be looked at after the command, in the order in
+    which they last lost one. deleted_below: deleted pending entries below this id were looked at.
 
     counts: for the choice of the best value (choice.py), `owned` has how many live entries of each value have an owner,
     which are those of `owned_ids`; `without` has the live ones without a value; `touched` the values that changed.
@@ -22,7 +22,7 @@ class KeyOrder:
     """
 
     __slots__ = (
-        "by_value", "counts", "deleted_below", "freed", "is_full", "owned", "owned_ids", "parallel", "touched",
+        "by_value", "counts", "deleted_below", "freed", "full_at", "owned", "owned_ids", "parallel", "touched",
         "values", "waiting", "without",
     )  # fmt: skip
 
@@ -37,7 +37,7 @@ class KeyOrder:
         self.by_value: dict[bytes, list[StreamId]] = {}
         self.waiting: set[StreamId] = set()
         self.freed: dict[bytes, int] = {}
-        self.is_full = False
+        self.full_at: StreamId = 0
         self.deleted_below: StreamId = 0
 
     def add(self, entry_id: StreamId, value: bytes | None) -> None:

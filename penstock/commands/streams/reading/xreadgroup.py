@@ -266,7 +266,8 @@ def _none_yet(ctx: Context, args: list[bytes], options: ReadArguments, targets: 
         policy = leases.kept_policy(ctx, target.group)
         if policy is not None:
             min_idle_ms = options.claim_ms if blocked.claims else leases.least_idle_ms(ctx, policy)
-            if leases.finds_more(ctx, target.stream, target.group, policy, min_idle_ms):
+            more = leases.finds_more(ctx, target.stream, target.group, policy, min_idle_ms)
+            if more or policy.settings.expires:  # what has expired is moved behind the read, which may free others
                 ctx.signal(target.key)
     return BLOCKED
 
