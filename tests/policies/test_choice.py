@@ -5,6 +5,7 @@ import pytest
 from tests.policies.conftest import PolicyDialogue, made
 from tests.policies.test_leases import READ, read_ids
 from tests.policies.test_retention import refused
+from tests.support.clock import NOW_MS
 from tests.support.lines_run import lines_run
 
 PRIORITY = "PENSTOCK.POLICY s GROUP g ACKWAIT 30000 PRIORITY p"
@@ -162,6 +163,24 @@ def test_a_blocked_reader_gets_what_comes_into_reach(dialogue: PolicyDialogue, o
     dialogue(line)
 
     assert len(bob.arrived()) == 1
+
+
+@pytest.mark.parametrize("order", ["FAIR YES", "PRIORITY p"])
+def test_a_blocked_reader_gets_what_comes_into_reach_when_another_entry_expires(
+    dialogue: PolicyDialogue, order: str
+) -> None:
+    bob = dialogue.another()
+    dialogue(
+        "XADD s 1-0 k x", "XADD s 2-0 k x", f"XADD s 3-0 k x at {NOW_MS + 500}", "XADD s 4-0 k x", "XADD s 5-0 k y"
+    )
+    dialogue("XGROUP CREATE s g 0", f"PENSTOCK.POLICY s GROUP g ACKWAIT 30000 KEY k LOOKAHEAD 2 EXPIREAT at {order}")
+    dialogue(ONE.format("a"))
+    bob("XREADGROUP GROUP g bob BLOCK 0 STREAMS s >")
+    dialogue("PENSTOCK.CLOCK ADVANCE 499")
+    assert bob.arrived() == []
+    dialogue("PENSTOCK.CLOCK ADVANCE 1")
+
+    assert [entry[0] for entry in bob.arrived()[0][0][1]] == [b"5-0"]
 
 
 def test_a_deletion_by_another_group_frees_a_value(dialogue: PolicyDialogue) -> None:

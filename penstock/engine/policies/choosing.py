@@ -90,13 +90,7 @@ def _forget_gone(stream: Stream, group: Group, policy: GroupPolicy, choice: Choi
                 break
             policy.forget_deleted(block.id_at(slot))
         choice.deleted_below = first_id
-    while choice.expiring.first_ms() <= now_ms:
-        entry_id = choice.expiring.first()
-        if entry_id in choice.waiting:
-            choice.drop(entry_id)
-            policy.release(entry_id, 0)  # it moves as soon as the dead letters can take it
-        else:
-            choice.expire(entry_id)
+    policy.expire_candidates(now_ms)
 
 
 def reach(stream: Stream, policy: GroupPolicy, choice: Choice, position: StreamId, now_ms: int) -> None:

@@ -33,6 +33,7 @@ def run(ctx: Context, key: bytes, stream: Stream, group: Group, policy: GroupPol
     """Move what has expired and has no owner, at most so many entries: how many. O(1) if there are none."""
     if not policy.settings.expires:
         return 0
+    policy.expire_candidates(ctx.now_ms)
     moved = 0
     expiring = _expiring(group, policy)
     while moved < most and expiring.first_ms() <= ctx.now_ms:
@@ -86,6 +87,8 @@ def next_ms(ctx: Context, stream: Stream, group: Group, policy: GroupPolicy) -> 
     if not policy.settings.expires:
         return NEVER
     due_ms = _expiring(group, policy).first_ms()
+    if policy.choice is not None:
+        due_ms = min(due_ms, policy.choice.expiring.first_ms())
     for segment, slot, _ in stream.unread(group, 1):
         due_ms = min(due_ms, entry_fields.expires_ms(policy.settings, segment.id_at(slot), segment.entry(slot)))
     return ctx.now_ms + RETRY_MS if policy.blocked and due_ms <= ctx.now_ms else due_ms

@@ -257,6 +257,17 @@ class GroupPolicy:
         if waits:
             self.release(entry_id, 0)  # the next read drops it
 
+    def expire_candidates(self, now_ms: int) -> None:
+        """Entries that have expired may not be chosen; others may come into reach. O(log n) for each of them."""
+        choice = self.choice
+        while choice is not None and choice.expiring.first_ms() <= now_ms:
+            entry_id = choice.expiring.first()
+            if entry_id in choice.waiting:
+                choice.drop(entry_id)
+                self.release(entry_id, 0)  # it moves as soon as the dead letters can take it
+            else:
+                choice.expire(entry_id)
+
     def leave_run(self, block: PendingBlock, start: int, stop: int) -> None:
         """As `leave` for the released ones of the slots [start, stop)."""
         if self.known_count or (self.expiring is not None and self.expiring.times):
