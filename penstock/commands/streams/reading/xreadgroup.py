@@ -21,6 +21,7 @@ from penstock.engine.table.command_table import command
 from penstock.engine.waiting.blocked_request import BlockedRequest
 from penstock.errors import ReplyError
 from penstock.protocol import entries, reply
+from penstock.storage.policies.group_policy import GroupPolicy
 from penstock.storage.streams import ids
 from penstock.storage.streams.pending import claim_walk
 from penstock.storage.streams.pending.consumer import Consumer
@@ -262,14 +263,20 @@ def _none_yet(ctx: Context, args: list[bytes], options: ReadArguments, targets: 
     blocked.wakes_on_loss = True
     ctx.blocking.block(blocked)
     ctx.blocking.claimable_at(blocked, claimable_ms)
-    for target in [] if options.no_ack else targets:
+    for target in targets:
         policy = leases.kept_policy(ctx, target.group)
-        if policy is not None:
-            min_idle_ms = options.claim_ms if blocked.claims else leases.least_idle_ms(ctx, policy)
-            more = leases.finds_more(ctx, target.stream, target.group, policy, min_idle_ms)
-            if more or policy.settings.expires:  # what has expired is moved behind the read, which may free others
-                ctx.signal(target.key)
+        if policy is not None and (policy.settings.expires or _may_find_more(ctx, target, options, policy)):
+            ctx.signal(target.key)  # what expires is moved behind the read, which may free others
     return BLOCKED
+
+
+def _may_find_more(ctx: Context, target: ReadTarget, options: ReadArguments, policy: GroupPolicy) -> bool:
+    """Whether the read has freed entries for the next one: they were behind those that it moved."""
+    if options.no_ack:
+        return False
+    claims = options.claim_ms != read_arguments.NOT_GIVEN
+    min_idle_ms = options.claim_ms if claims else leases.least_idle_ms(ctx, policy)
+    return leases.finds_more(ctx, target.stream, target.group, policy, min_idle_ms)
 
 
 def _next_claim_ms(ctx: Context, target: ReadTarget, options: ReadArguments) -> int:
