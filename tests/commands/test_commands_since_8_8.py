@@ -193,7 +193,8 @@ def test_a_block_of_items_is_moved_one_by_one_or_as_it_stands(
 
 
 def test_moving_from_no_list_answers_nothing(dialogue: Dialogue) -> None:
-    assert dialogue("LMOVEM l o LEFT LEFT COUNT 2 OBO") == []
+    assert dialogue("LMOVEM l o LEFT LEFT") is None
+    assert dialogue("LMOVEM l o LEFT LEFT COUNT 2 OBO") is None
     assert dialogue("LMOVEM l o LEFT LEFT EXACTLY 2 OBO") is None
 
 
@@ -220,6 +221,18 @@ def test_a_reader_of_exactly_so_many_waits_until_there_are_so_many(dialogue: Dia
     assert reader.arrived() == [[b"2", b"3", b"4"]]
 
 
+@pytest.mark.parametrize("last", ["RPUSH l 3", "LPUSHX l 3", "LINSERT l AFTER 1 3", "LMOVE m l LEFT LEFT"])
+def test_a_reader_of_exactly_so_many_is_served_by_what_makes_a_list_longer(dialogue: Dialogue, last: str) -> None:
+    reader = dialogue.another()
+    dialogue("RPUSH l 1", "RPUSH m 3")
+    reader("BLMOVEM l o LEFT RIGHT 0 EXACTLY 3 BULK")
+
+    dialogue("RPUSH l 2")
+    assert reader.arrived() == []
+    dialogue(last)
+    assert len(reader.arrived()[0]) == 3
+
+
 def test_a_reader_of_some_takes_what_comes_first(dialogue: Dialogue) -> None:
     reader = dialogue.another()
     reader("BLMOVEM l o LEFT RIGHT 0 COUNT 3 BULK")
@@ -231,7 +244,7 @@ def test_a_reader_of_some_takes_what_comes_first(dialogue: Dialogue) -> None:
 def test_no_request_waits_inside_a_transaction(dialogue: Dialogue) -> None:
     dialogue("MULTI", "BLMOVEM l o LEFT RIGHT 0 COUNT 3 BULK", "BLMOVEM l o LEFT RIGHT 0 EXACTLY 3 BULK")
 
-    assert dialogue("EXEC") == [[], None]
+    assert dialogue("EXEC") == [None, None]
 
 
 @pytest.mark.parametrize(
@@ -251,8 +264,8 @@ def test_moving_refuses_other_words(dialogue: Dialogue, line: str) -> None:
 
 def test_hashes_are_imported_by_the_values_of_prepared_fields(dialogue: Dialogue) -> None:
     assert dialogue("HIMPORT PREPARE p name age") == b"OK"
-    assert dialogue("SET h x", "HIMPORT SET h p ann 7") == b"OK"
-    assert dialogue("HGETALL h") == [b"name", b"ann", b"age", b"7"]
+    assert dialogue("HSET h old x", "HIMPORT SET h p ann 7") == b"OK"
+    assert dialogue("HGETALL h") == [b"age", b"7", b"name", b"ann"]  # short fields come first
     assert dialogue("HIMPORT DISCARD p", "HIMPORT DISCARD p") == 0
     assert dialogue("HIMPORT PREPARE a f", "HIMPORT PREPARE b f", "HIMPORT DISCARDALL") == 2
 
@@ -262,6 +275,16 @@ def test_prepared_fields_belong_to_a_connection_until_its_reset(dialogue: Dialog
 
     assert str(dialogue.another()("HIMPORT SET h p 1")).startswith("ERR")
     assert str(dialogue("RESET", "HIMPORT SET h p 1")).startswith("ERR")
+
+
+def test_fields_that_a_script_prepared_end_with_it(dialogue: Dialogue) -> None:
+    prepare, use = (
+        "redis.call('HIMPORT', 'PREPARE', 'p', 'f') ",
+        "return redis.call('HIMPORT', 'SET', KEYS[1], 'p', '1')",
+    )
+
+    assert dialogue.words(b"EVAL", (prepare + use).encode(), b"1", b"h") == b"+OK\r\n"
+    assert dialogue.words(b"EVAL", use.encode(), b"1", b"h").startswith(b"-ERR no such fieldset")
 
 
 @pytest.mark.parametrize(
@@ -274,8 +297,12 @@ def test_an_import_that_does_not_fit_is_refused(dialogue: Dialogue, line: str) -
     assert dialogue("EXISTS h") == 0
 
 
+def test_an_import_replaces_no_value_of_another_type(dialogue: Dialogue) -> None:
+    assert str(dialogue("SET s x", "HIMPORT SET s unknown 1")).startswith("WRONGTYPE")
+
+
 def test_an_imported_hash_is_logged_as_any_redis_knows_it() -> None:
-    lines = logged("HIMPORT PREPARE p f g", "SET h x", "HIMPORT SET h p 1 2", "HIMPORT SET new p 1 2")
+    lines = logged("HIMPORT PREPARE p f g", "HSET h x y", "HIMPORT SET h p 1 2", "HIMPORT SET new p 1 2")
 
     assert lines[2:] == ["MULTI", "DEL h", "HSET h f 1 g 2", "EXEC", "HSET new f 1 g 2"]
 

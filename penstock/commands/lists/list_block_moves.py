@@ -64,10 +64,6 @@ class Move:
             ctx.log(b"PEXPIREAT", self.source, b"%d" % when_ms)  # the pop as logged empties the list, and removes it
         return reply.bulks(items)
 
-    def nothing(self, resp3: bool) -> bytes:
-        """The reply where there are too few items."""
-        return reply.null_array(resp3) if self.exactly else reply.EMPTY_ARRAY
-
 
 @command(
     "LMOVEM",
@@ -81,7 +77,7 @@ class Move:
 def lmovem(ctx: Context, args: list[bytes]) -> bytes:
     move = Move(args, 5)
     answer = move.carried_out(ctx)
-    return move.nothing(ctx.resp3) if answer is None else answer
+    return reply.null_array(ctx.resp3) if answer is None else answer
 
 
 @command(
@@ -98,5 +94,5 @@ def blmovem(ctx: Context, args: list[bytes]) -> bytes:
     deadline_ms = deadline_of(ctx, args[5])
     answer = move.carried_out(ctx)
     if answer is None:
-        return wait(ctx, [move.source], deadline_ms, move.nothing(ctx.resp3))
+        return wait(ctx, [move.source], deadline_ms, reply.null_array(ctx.resp3))
     return answer

@@ -75,6 +75,7 @@ def push(ctx: Context, key: bytes, found: List | None, left: bool, items: list[b
         create(ctx, key, pushed)
     else:
         ctx.touch(key)
+        ctx.signal(key)  # a reader may wait for several items
     ctx.event("l", b"lpush" if left else b"rpush", key)
     return pushed.length
 

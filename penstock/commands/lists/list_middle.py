@@ -109,6 +109,7 @@ def linsert(ctx: Context, args: list[bytes]) -> bytes:
     if not places:
         return NO_PIVOT
     found.insert(places[0] + (where.upper() == b"AFTER"), item)
+    ctx.signal(key)  # as list_ends.push
     _notify(ctx, key, b"linsert")
     ctx.log_request(args)
     return reply.integer(found.length)
