@@ -101,7 +101,7 @@ def read_again_together(
     whole = found // options.count * options.count
     if whole < 2 * options.count:
         return []
-    return _deliver_again(ctx, target, policy, consumer, NONE, whole, Budget(options))
+    return _deliver_again(ctx, target, policy, consumer, NONE, whole, Budget(options, ctx.resp3))
 
 
 class Redeliveries:

@@ -72,7 +72,7 @@ def with_new(
         parts += [entries.with_delivery(entry, 0, 0) for entry in shown] if claims else shown
     if runs:
         hand_out(ctx, target, consumer, runs, no_ack)
-    return b"*%d\r\n" % len(parts) + b"".join(parts) if parts else b""
+    return b"*%d\r\n" % len(parts) + b"".join(parts) if parts or budget.is_cut else b""
 
 
 def hand_out(ctx: Context, target: ReadTarget, consumer: Consumer, runs: list[SegmentRun], no_ack: bool) -> None:

@@ -40,7 +40,7 @@ def penstock_peek(ctx: Context, args: list[bytes]) -> bytes:
     """
     options = _options(args)
     target = target_of(ctx, args[1], args[2])
-    budget = Budget(options)
+    budget = Budget(options, ctx.resp3)
     policy = leases.kept_policy(ctx, target.group)
     if policy is None:
         return entries_of(new_runs(target, options.count, budget))

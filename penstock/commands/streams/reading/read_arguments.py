@@ -153,7 +153,9 @@ def _refuse_outside_group(by_group: bool, word: bytes) -> None:
 
 
 def _read_budget(options: ReadArguments, word: bytes, value: bytes) -> None:
-    budget = arguments.at_least(1, value, b"ERR %b must be a positive integer" % word)
+    budget = arguments.integer(value)
+    if budget < 1:
+        raise ReplyError(b"ERR %b must be a positive integer" % word)
     if word == b"MAXCOUNT":
         options.max_count = budget
     else:

@@ -62,7 +62,7 @@ def xreadgroup(ctx: Context, args: list[bytes]) -> bytes:
             return answer
     targets = [_target(ctx, options.keys[at], options.ids[at], options) for at in range(len(options.keys))]
     served: list[tuple[bytes, bytes]] = []
-    budget = Budget(options)
+    budget = Budget(options, ctx.resp3)
     claims = options.claim_ms != read_arguments.NOT_GIVEN
     for target in targets:
         max_count = budget.max_count(options.count)
@@ -86,6 +86,7 @@ def xreadgroup(ctx: Context, args: list[bytes]) -> bytes:
             answer = _read_new(ctx, target, consumer, options.no_ack, max_count, budget)
         if answer:
             served.append((target.key, answer))
+            budget.close_stream(answer)
     if served:
         return streams_reply(served, ctx.resp3)
     return _none_yet(ctx, args, options, targets)
@@ -144,7 +145,7 @@ def _read_new(
     budget.open_stream(target.key)
     runs = new_runs(target, max_count, budget)
     if not runs:
-        return b""
+        return reply.EMPTY_ARRAY if budget.is_cut else b""
     return handed_out(ctx, target, consumer, runs, no_ack)
 
 

@@ -97,7 +97,7 @@ def _read_leased(
         return [_array(again[at : at + options.count]) for at in range(0, len(again), options.count)]
     if order is None:
         return _read_new(ctx, target, consumer, options, most)
-    budget = Budget(options)
+    budget = Budget(options, ctx.resp3)
     budget.entries = most
     shares = keyed_read.read_together(ctx, target, policy, order, consumer, options.count, budget)
     return [_array(share) for share in shares]
