@@ -268,6 +268,9 @@ USED: Final = (
     Directive("lfu-log-factor", "10", Number(0, INT), "How slowly usage counters rise."),
     Directive("lfu-decay-time", "1", Number(0, INT), "Minutes after which a usage counter falls."),
     Directive(
+        "bitmap-default-roaring", "no", YesNo(), "SETBIT, BITFIELD and BITOP make native bitmaps, which are compressed."
+    ),
+    Directive(
         "lazyexpire-nested-arbitrary-keys",
         "yes",
         YesNo(),

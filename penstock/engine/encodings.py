@@ -12,6 +12,7 @@ from penstock.storage.streams.idempotence import Producers
 from penstock.storage.streams.listpack_nodes import StreamLimits
 from penstock.storage.streams.stream import Stream
 from penstock.storage.types.arrays import Array
+from penstock.storage.types.bitmaps import Bitmap
 from penstock.storage.types.hashes import Hash
 from penstock.storage.types.lists import List
 from penstock.storage.types.sets import Form, Set, SetLimits
@@ -23,12 +24,14 @@ ZSET_LIMITS: Final = ("zset-max-listpack-entries", "zset-max-listpack-value")
 STREAM_LIMITS: Final = ("stream-node-max-bytes", "stream-node-max-entries", "stream-compress-after")
 
 
-def of_collection(value: List | Hash | Set | SortedSet | Array) -> bytes:
+def of_collection(value: List | Hash | Set | SortedSet | Array | Bitmap) -> bytes:
     """As OBJECT ENCODING answers."""
     if isinstance(value, List):
         return b"quicklist" if value.is_quicklist else b"listpack"
     if isinstance(value, Array):
         return b"sliced-array"
+    if isinstance(value, Bitmap):
+        return b"bitmap-roaring"
     if isinstance(value, Set):
         is_extended = value.form is Form.LISTPACK and value.due is not None
         return b"listpackex" if is_extended else value.form.value

@@ -12,6 +12,7 @@ from penstock.storage.deadlines import NEVER, Deadlines
 from penstock.storage.key_table import KeyTable
 from penstock.storage.streams.stream import Stream
 from penstock.storage.types.arrays import Array
+from penstock.storage.types.bitmaps import Bitmap
 from penstock.storage.types.collection import Timed
 from penstock.storage.types.hashes import Hash
 from penstock.storage.types.large_strings import LargeString
@@ -21,7 +22,7 @@ from penstock.storage.types.sets import Set
 from penstock.storage.types.sorted_sets import SortedSet
 from penstock.storage.types.string_marks import RawString, UnconvertedString
 
-Value: TypeAlias = bytes | LargeString | Stream | List | Hash | Set | SortedSet | Array
+Value: TypeAlias = bytes | LargeString | Stream | List | Hash | Set | SortedSet | Array | Bitmap
 
 ORDER_KEPT_MS: Final = 60_000  # how long a scan order is kept up to date without being used
 
@@ -36,6 +37,7 @@ TYPE_NAMES: Final[dict[type, bytes]] = {
     Set: b"set",
     SortedSet: b"zset",
     Array: b"array",
+    Bitmap: b"bitmap",
 }
 
 

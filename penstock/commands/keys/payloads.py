@@ -14,7 +14,7 @@ from penstock.config.settings import Settings
 from penstock.engine.aof import rewrite_values
 from penstock.engine.aof.aof_compat import AofCompat
 from penstock.engine.context import Context
-from penstock.engine.effects import Effects
+from penstock.engine.effects import Effects, pack
 from penstock.engine.rdb import rdb_values
 from penstock.engine.session import Session
 from penstock.errors import ReplyError
@@ -22,6 +22,7 @@ from penstock.protocol.log_reader import Damage, Unfinished, next_request
 from penstock.storage.keyspace import Database, Value
 from penstock.storage.rdb import dump_payload
 from penstock.storage.rdb.errors import BadRdb
+from penstock.storage.types.bitmaps import Bitmap
 from penstock.storage.types.sets import Set
 
 MARK: Final = b"PENSTOCK"  # of an own payload: as a value's type, its first letter is none
@@ -31,15 +32,15 @@ CHECKSUM_BYTES: Final = 8
 PLACEHOLDER: Final = b"k"
 
 MAKERS: Final = frozenset([
-    b"SET", b"RPUSH", b"SADD", b"SPEXPIREAT", b"ZADD", b"HSET", b"HPEXPIREAT", b"XADD", b"XCFGSET", b"XCLAIM", b"XDEL",
-    b"XGROUP", b"XIDMPRECORD", b"XNACK", b"XSETID", b"XTRIM",
+    b"SET", b"BITCONVERT", b"RPUSH", b"SADD", b"SPEXPIREAT", b"ZADD", b"HSET", b"HPEXPIREAT", b"XADD", b"XCFGSET",
+    b"XCLAIM", b"XDEL", b"XGROUP", b"XIDMPRECORD", b"XNACK", b"XSETID", b"XTRIM",
 ])  # fmt: skip  # the commands allowed in a payload: its checksum finds damage, but not forgery
 
 
 def payload_of(value: Value, settings: Settings) -> bytes:
     """A value in the form of `rdb-compat-version`, or of a later one where it has what only that can hold."""
-    if isinstance(value, Set) and value.expires:
-        lines = rewrite_values.lines(PLACEHOLDER, value, AofCompat())
+    if isinstance(value, Bitmap) or (isinstance(value, Set) and value.expires):
+        lines = _lines_of(value)
         body = b"".join([MARK, *lines, VERSION.to_bytes(VERSION_BYTES, "little")])
         return body + _checksum(body)
     return dump_payload.payload_of(value, rdb_values.writer_of_payloads(settings, value))
@@ -61,6 +62,15 @@ def value_from(payload: bytes, ctx: Context, corrections: list[str]) -> Value:
         raise bad_format() from None
     rdb_values.fit_to_settings(value, ctx.settings)
     return value
+
+
+def _lines_of(value: Bitmap | Set) -> Iterator[bytes]:
+    """A bitmap as one string: its length, and that of a payload, have the same limit."""
+    if isinstance(value, Bitmap):
+        yield pack((b"SET", PLACEHOLDER, value.text()))
+        yield pack((b"BITCONVERT", PLACEHOLDER))
+    else:
+        yield from rewrite_values.lines(PLACEHOLDER, value, AofCompat())
 
 
 def _checksum(body: bytes) -> bytes:

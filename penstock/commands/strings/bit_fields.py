@@ -1,14 +1,13 @@
 """BITFIELD: integers of any width at any bit of a string, which are read, set and incremented.
 
 Tests: transcripts bit_operations; cases commands/test_bits; law against_redis/test_types_beside_redis; model
-storage/test_large_strings.
+storage/test_large_strings, storage/test_bitmaps.
 """
 
 from typing import Final
 
 from penstock.commands.strings.bit_single import bit_offset
-from penstock.commands.strings.string_changes import Change
-from penstock.commands.strings.strings import read_part
+from penstock.commands.strings.bit_values import BitChange, part_of, read_bits
 from penstock.engine import arguments, refusals
 from penstock.engine.context import Context
 from penstock.engine.table.command_table import command
@@ -41,27 +40,28 @@ class Operation:
         self.number = number  # the value to set or to add
         self.overflow = overflow  # WRAP, SAT or FAIL
 
+    def start(self) -> int:
+        """The first byte of the field."""
+        return self.offset >> 3
+
     def end(self) -> int:
         """The number of bytes that a string must have to contain the field."""
         return (self.offset + self.width + 7) >> 3
 
-    def value(self, text: bytes | bytearray) -> int:
-        """The field's number. Bytes after the end of the string count as zeros.  O(width)."""
-        number = 0
-        for at in range(self.offset >> 3, self.end()):
-            number = number << 8 | (text[at] if at < len(text) else 0)
-        number = number >> (-(self.offset + self.width) & 7) & (1 << self.width) - 1
+    def _whole(self, part: bytes | bytearray) -> int:
+        """The bytes from start to end as a number. Bytes after the end of the string count as zeros."""
+        return int.from_bytes(part.ljust(self.end() - self.start(), b"\0"))
+
+    def value(self, part: bytes | bytearray) -> int:
+        """The field's number, of the bytes from `start` to `end`.  O(width)."""
+        number = self._whole(part) >> (-(self.offset + self.width) & 7) & (1 << self.width) - 1
         return number - (1 << self.width) if self.signed and number >> self.width - 1 else number
 
-    def put(self, text: bytearray, number: int) -> None:
-        """Set the field to a number, of which the lowest bits are taken.  O(width)."""
+    def changed(self, part: bytes | bytearray, number: int) -> bytes:
+        """The same bytes with another number, of which the lowest bits are taken.  O(width)."""
         shift = -(self.offset + self.width) & 7
         mask = ((1 << self.width) - 1) << shift
-        bits = number << shift & mask
-        for at in range(self.end() - 1, (self.offset >> 3) - 1, -1):
-            text[at] = text[at] & ~mask & 0xFF | bits & 0xFF
-            mask >>= 8
-            bits >>= 8
+        return (self._whole(part) & ~mask | number << shift & mask).to_bytes(self.end() - self.start())
 
     def fitted(self, number: int) -> int | None:
         """The number that the field gets, by OVERFLOW; None for FAIL if it does not fit."""
@@ -164,23 +164,25 @@ def bitfield_ro(ctx: Context, args: list[bytes]) -> bytes:
 
 
 def _values(ctx: Context, key: bytes, operations: list[Operation]) -> bytes:
-    text = read_part(ctx, key) or b""
-    return reply.array([reply.integer(operation.value(text)) for operation in operations])
+    found = read_bits(ctx, key)
+    bits = b"" if found is None else found
+    parts = [part_of(bits, operation.start(), operation.end()) for operation in operations]
+    return reply.array([reply.integer(one.value(part)) for one, part in zip(operations, parts, strict=True)])
 
 
 def _changed(ctx: Context, args: list[bytes], operations: list[Operation]) -> bytes:
     key = args[1]
-    change = Change(ctx, key)
+    change = BitChange(ctx, key)
     longest = 0
     for operation in operations:
         if operation.name != b"GET":
             longest = max(longest, operation.end())
-    text = change.extend(longest)
-    grows = len(text) > change.length
+    grows = change.extend(longest)
     replies: list[bytes] = []
     changes = 0
     for operation in operations:
-        old = operation.value(text)
+        part = change.part(operation.start(), operation.end())
+        old = operation.value(part)
         if operation.name == b"GET":
             replies.append(reply.integer(old))
             continue
@@ -189,12 +191,12 @@ def _changed(ctx: Context, args: list[bytes], operations: list[Operation]) -> by
         if number is None:
             replies.append(reply.null(ctx.resp3))
             continue
-        operation.put(text, number)
+        change.write(operation.start(), operation.changed(part, number))
         replies.append(reply.integer(number if adds else old))
         changes += grows or number != old
     if changes or grows:
         change.keep(ctx)
-    elif not change.is_new:
+    else:
         change.keep_unchanged(ctx)
     if changes:
         ctx.event("$", b"setbit", key)

@@ -1,4 +1,4 @@
-"""BITRANGEINTARRAY: the offsets of the set or the clear bits in a range of a string. (Redis 8.12, documentation.)
+"""BITRANGEINTARRAY: the offsets of the set or the clear bits in a range. (Redis 8.12, documentation.)
 
 Tests: transcripts bit_offsets; cases commands/test_bit_offsets.
 """
@@ -8,7 +8,7 @@ from typing import Final
 
 from penstock.commands.common.repeated_values import require_fitting
 from penstock.commands.strings.bit_search import PART_BYTES, bits_from, count_bits, is_unit_bit, range_of
-from penstock.commands.strings.strings import read_part
+from penstock.commands.strings.bit_values import Bits, read_bits
 from penstock.engine import arguments
 from penstock.engine.context import Context
 from penstock.engine.table.command_table import command
@@ -59,7 +59,7 @@ class Options:
 def bitrangeintarray(ctx: Context, args: list[bytes]) -> bytes:
     start, end = arguments.integer(args[2]), arguments.integer(args[3])
     options = Options(args, 4)
-    value = read_part(ctx, args[1])
+    value = read_bits(ctx, args[1])
     if value is None:
         return reply.EMPTY_ARRAY
     first, last = range_of(value, start, end, options.in_bits)
@@ -74,7 +74,7 @@ def bitrangeintarray(ctx: Context, args: list[bytes]) -> bytes:
     return reply.array_header(count) + b"".join(_integers(value, first, last, options.zeros, count))
 
 
-def _integers(value: bytes | bytearray, first: int, last: int, zeros: bool, count: int) -> list[bytes]:
+def _integers(value: Bits, first: int, last: int, zeros: bool, count: int) -> list[bytes]:
     """The first offsets of such bits as replies. O(bytes of the range), O(offsets)."""
     found: list[bytes] = []
     base = first & ~7

@@ -1,4 +1,4 @@
-"""BITOP: combines strings bit by bit. A string is treated as one long number, its first byte as the lowest.
+"""BITOP and BITROAROP: combine bits. A string is treated as one long number, its first byte as the lowest.
 
 Tests: transcripts bit_operations; cases commands/test_bits; law against_redis/test_types_beside_redis.
 """
@@ -9,12 +9,13 @@ from operator import and_, or_, xor
 from typing import Final
 
 from penstock.commands.common.overwriting import delete, overwrite
-from penstock.commands.strings.strings import read_part
+from penstock.commands.strings.bit_values import Bits, convert, log_conversion, makes_native, part_of, read_bits
 from penstock.engine import refusals
 from penstock.engine.context import Context
 from penstock.engine.table.command_table import command
 from penstock.errors import ReplyError
 from penstock.protocol import reply
+from penstock.storage.types.bitmaps import Bitmap
 from penstock.storage.types.string_forms import raw_string
 
 PART_BYTES: Final = 65536  # that are combined at a time: more would take memory as large as all the strings
@@ -62,16 +63,30 @@ def _counting(operation: bytes, keys: list[bytes]) -> list[bytes]:
     return first + [key for key, count in times.items() for _ in range(min(count, most))]
 
 
-def _part(operation: bytes, values: list[bytes | bytearray], start: int, length: int) -> bytes | bytearray:
+def _part(operation: bytes, values: list[Bits], start: int, length: int) -> bytes | bytearray:
     """PART_BYTES of the result, from `start` on; it has `length` in all."""
     size = min(PART_BYTES, length - start)
     if operation == b"NOT":  # half the time of the way by numbers
-        return values[0][start : start + size].translate(INVERTED)
-    numbers = [int.from_bytes(value[start : start + size], "little") for value in values]
+        return part_of(values[0], start, start + size).translate(INVERTED)
+    numbers = [int.from_bytes(part_of(value, start, start + size), "little") for value in values]
     return combined(operation, numbers).to_bytes(size, "little")
 
 
-def _result(operation: bytes, values: list[bytes | bytearray], length: int) -> bytes:
+def _native_result(operation: bytes, values: list[Bits], length: int) -> Bitmap:
+    result = Bitmap()
+    result.extend(length)
+    starts: set[int] = set()
+    for value in values:  # where all sources are 0, only NOT has something else
+        if isinstance(value, Bitmap) and operation != b"NOT":
+            starts |= value.starts(PART_BYTES)
+        else:
+            starts.update(range(0, length if operation == b"NOT" else len(value), PART_BYTES))
+    for start in sorted(starts):
+        result.write(start, _part(operation, values, start, length))
+    return result
+
+
+def _result(operation: bytes, values: list[Bits], length: int) -> bytes:
     """The result of one operation, of `length` bytes.
 
     A BytesIO grows without being copied and gives what it has away. Parts in a list that are joined are two copies of
@@ -94,6 +109,42 @@ def _result(operation: bytes, values: list[bytes | bytearray], length: int) -> b
     summary="Combines strings bit by bit and stores the result, which is as long as the longest of them.",
 )
 def bitop(ctx: Context, args: list[bytes]) -> bytes:
+    return _stored(ctx, args, makes_native(ctx))
+
+
+@command(
+    "BITROAROP",
+    "operation destkey:key key [key ...]",
+    group="bitmap",
+    since="8.12.0",
+    flags="write denyoom noscript",
+    keys="2 OW update; 3..-1 RO access",
+    only_in="log",
+    complexity="O(N)",
+    summary="BITOP with a native bitmap as its result, as Redis 8.12 logs it.",
+)
+def bitroarop(ctx: Context, args: list[bytes]) -> bytes:
+    return _stored(ctx, args, True)
+
+
+@command(
+    "BITCONVERT",
+    "key",
+    group="bitmap",
+    since="8.12.0",
+    flags="write denyoom noscript",
+    keys="1 RW access update",
+    only_in="log",
+    complexity="O(N)",
+    summary="Makes a string a native bitmap, as Redis 8.12 logs it.",
+)
+def bitconvert(ctx: Context, args: list[bytes]) -> bytes:
+    convert(ctx, args[1])
+    return reply.OK
+
+
+def _stored(ctx: Context, args: list[bytes], is_native: bool) -> bytes:
+    """Combine the sources, and store the result; it is native, too, where a source is."""
     operation, target, sources = args[1].upper(), args[2], args[3:]
     if operation not in OPERATIONS or ctx.hides(operation):
         raise refusals.syntax()
@@ -101,15 +152,27 @@ def bitop(ctx: Context, args: list[bytes]) -> bytes:
         raise ReplyError(b"ERR BITOP NOT must be called with a single source key.")
     if operation in (b"DIFF", b"DIFF1", b"ANDOR") and len(sources) < 2:
         raise ReplyError(b"ERR BITOP %b must be called with at least two source keys." % operation)
-    texts = {key: read_part(ctx, key) or b"" for key in sources}
+    found = {key: read_bits(ctx, key) for key in sources}
+    texts: dict[bytes, Bits] = {key: b"" if bits is None else bits for key, bits in found.items()}
     length = max(map(len, texts.values()))
     if not length:
         if delete(ctx, target):
-            ctx.log_request(args)
+            _log(ctx, args)
         return reply.ZERO
     values = [texts[key] for key in _counting(operation, sources)]
-    overwrite(ctx, target, raw_string(_result(operation, values, length)))
+    is_native = is_native or any(isinstance(bits, Bitmap) for bits in texts.values())
+    if is_native:
+        overwrite(ctx, target, _native_result(operation, values, length))
+    else:
+        overwrite(ctx, target, raw_string(_result(operation, values, length)))
     ctx.event("$", b"set", target)
     ctx.dirty += 1
-    ctx.log_request(args)
+    _log(ctx, args)
+    if is_native:  # what loads the log may have another bitmap-default-roaring
+        log_conversion(ctx, target)
     return reply.integer(length)
+
+
+def _log(ctx: Context, args: list[bytes]) -> None:
+    """BITROAROP as BITOP, which every Redis knows."""
+    ctx.log(b"BITOP", *args[1:])

@@ -6,8 +6,8 @@ Tests: transcripts bit_operations; cases commands/test_bits; law against_redis/t
 from collections.abc import Iterator
 from typing import Final
 
+from penstock.commands.strings.bit_values import Bits, part_of, read_bits
 from penstock.commands.strings.string_ranges import clamped
-from penstock.commands.strings.strings import read_part
 from penstock.engine import arguments, refusals
 from penstock.engine.context import Context
 from penstock.engine.table.command_table import command
@@ -26,27 +26,27 @@ def is_unit_bit(word: bytes) -> bool:
     return unit == b"BIT"
 
 
-def _bits_of(value: bytes | bytearray, first: int, last: int, fill: int) -> bytes:
+def _bits_of(value: Bits, first: int, last: int, fill: int) -> bytes:
     """The bytes with the bits from `first` to `last`. The other bits of these bytes are those of `fill`."""
-    part = bytearray(value[first >> 3 : (last >> 3) + 1])
+    part = bytearray(part_of(value, first >> 3, (last >> 3) + 1))
     from_first, to_last = 0xFF >> (first & 7), 0xFF << (7 - (last & 7)) & 0xFF
     part[0] = part[0] & from_first | fill & ~from_first
     part[-1] = part[-1] & to_last | fill & ~to_last
     return bytes(part)
 
 
-def bits_from(value: bytes | bytearray, first: int, last: int, fill: int) -> Iterator[bytes]:
+def bits_from(value: Bits, first: int, last: int, fill: int) -> Iterator[bytes]:
     """The same in parts of at most PART_BYTES."""
     for start in range(first >> 3, (last >> 3) + 1, PART_BYTES):
         yield _bits_of(value, max(first, start * 8), min(last, (start + PART_BYTES) * 8 - 1), fill)
 
 
-def count_bits(value: bytes | bytearray, first: int, last: int) -> int:
+def count_bits(value: Bits, first: int, last: int) -> int:
     """How many bits from `first` to `last` are set."""
     return sum([int.from_bytes(part).bit_count() for part in bits_from(value, first, last, 0)])
 
 
-def range_of(value: bytes | bytearray, start: int, end: int, in_bits: bool) -> tuple[int, int]:
+def range_of(value: Bits, start: int, end: int, in_bits: bool) -> tuple[int, int]:
     """The first and the last bit of a range, whose ends may count from the end; empty where the last comes first."""
     if end < start and start < 0 and end < 0:
         return 0, -1
@@ -67,13 +67,13 @@ def range_of(value: bytes | bytearray, start: int, end: int, in_bits: bool) -> t
 )
 def bitcount(ctx: Context, args: list[bytes]) -> bytes:
     if len(args) == 2:
-        whole = read_part(ctx, args[1]) or b""
+        whole = read_bits(ctx, args[1]) or b""
         return reply.integer(count_bits(whole, 0, len(whole) * 8 - 1))
     if len(args) not in (4, 5):
         raise refusals.syntax()
     start, end = arguments.integer(args[2]), arguments.integer(args[3])
     in_bits = len(args) == 5 and is_unit_bit(args[4])
-    value = read_part(ctx, args[1])
+    value = read_bits(ctx, args[1])
     if value is None:
         return reply.ZERO
     first, last = range_of(value, start, end, in_bits)
@@ -101,7 +101,7 @@ def bitpos(ctx: Context, args: list[bytes]) -> bytes:
     start = arguments.integer(args[3]) if len(args) > 3 else 0
     in_bits = len(args) > 5 and is_unit_bit(args[5])
     end = arguments.integer(args[4]) if len(args) > 4 else None
-    value = read_part(ctx, args[1])
+    value = read_bits(ctx, args[1])
     if value is None:
         return reply.integer(-bit)
     length = len(value) * 8 if in_bits else len(value)
@@ -116,7 +116,7 @@ def bitpos(ctx: Context, args: list[bytes]) -> bytes:
     return reply.integer(position)
 
 
-def _first(value: bytes | bytearray, bit: int, first: int, last: int) -> int:
+def _first(value: Bits, bit: int, first: int, last: int) -> int:
     """The position of the first such bit from `first` to `last`; NOT_FOUND if there is none."""
     other = b"\0" if bit else b"\xff"
     blank = other * min(PART_BYTES, (last >> 3) - (first >> 3) + 1)

@@ -1,11 +1,11 @@
-"""GETBIT and SETBIT: single bits of a string. Bit 0 is the highest bit of the first byte.
+"""GETBIT and SETBIT: single bits. Bit 0 is the highest bit of the first byte.
 
 Tests: transcripts bit_operations; cases commands/test_bits; law against_redis/test_types_beside_redis; model
-storage/test_large_strings.
+storage/test_large_strings, storage/test_bitmaps.
 """
 
-from penstock.commands.strings.string_changes import Change
-from penstock.commands.strings.strings import longest_string, read_part
+from penstock.commands.strings.bit_values import BitChange, part_of, read_bits
+from penstock.commands.strings.strings import longest_string
 from penstock.engine import arguments
 from penstock.engine.context import Context
 from penstock.engine.table.command_table import command
@@ -36,10 +36,15 @@ def bit_offset(ctx: Context, word: bytes, width: int = 0) -> int:
 )
 def getbit(ctx: Context, args: list[bytes]) -> bytes:
     offset = bit_offset(ctx, args[2])
-    value = read_part(ctx, args[1])
-    if value is None or offset >> 3 >= len(value):
+    bits = read_bits(ctx, args[1])
+    if bits is None:
         return reply.ZERO
-    return reply.ONE if value[offset >> 3] & 0x80 >> (offset & 7) else reply.ZERO
+    return reply.integer(_bit_of(part_of(bits, offset >> 3, (offset >> 3) + 1), offset))
+
+
+def _bit_of(byte: bytes | bytearray, offset: int) -> int:
+    """The bit at an offset, in the byte that has it; 0 beyond the end, where there is no byte."""
+    return byte[0] >> (~offset & 7) & 1 if byte else 0
 
 
 @command(
@@ -57,17 +62,20 @@ def setbit(ctx: Context, args: list[bytes]) -> bytes:
     offset = bit_offset(ctx, args[2])
     if args[3] not in (b"0", b"1"):
         raise ReplyError(b"ERR bit is not an integer or out of range")
-    wanted = args[3] == b"1"
-    change = Change(ctx, key)
-    at, mask = offset >> 3, 0x80 >> (offset & 7)
-    was = at < change.length and bool(change.buffer[at] & mask)
-    if was == wanted and at < change.length:
+    wanted = int(args[3])
+    change = BitChange(ctx, key)
+    at = offset >> 3
+    byte = change.part(at, at + 1)
+    was = _bit_of(byte, offset)
+    if was == wanted and byte:
         change.keep_unchanged(ctx)
-        return reply.ONE if was else reply.ZERO  # nothing changes, so there is no event and no line in the log
-    text = change.extend(at + 1)
-    text[at] = text[at] | mask if wanted else text[at] & ~mask
+        return reply.integer(was)  # nothing changes, so there is no event and no line in the log
+    change.extend(at + 1)
+    if was != wanted:
+        mask = 0x80 >> (offset & 7)
+        change.write(at, bytes(((byte[0] if byte else 0) ^ mask,)))
     change.keep(ctx)
     ctx.event("$", b"setbit", key)
     ctx.dirty += 1
     ctx.log_request(args)
-    return reply.ONE if was else reply.ZERO
+    return reply.integer(was)

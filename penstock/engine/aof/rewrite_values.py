@@ -8,6 +8,7 @@ from penstock.engine.aof.aof_compat import AofCompat
 from penstock.engine.effects import newer, pack
 from penstock.engine.numbers import double_text
 from penstock.storage.types.arrays import NONE, Array
+from penstock.storage.types.bitmaps import Bitmap
 from penstock.storage.types.hashes import Hash
 from penstock.storage.types.large_strings import LargeString
 from penstock.storage.types.lists import List
@@ -16,7 +17,7 @@ from penstock.storage.types.sorted_sets import SortedSet
 
 ITEMS_A_LINE: Final = 64  # as many as Redis writes
 
-PlainValue: TypeAlias = bytes | LargeString | List | Hash | Set | SortedSet | Array
+PlainValue: TypeAlias = bytes | LargeString | List | Hash | Set | SortedSet | Array | Bitmap
 
 
 def lines(key: bytes, value: PlainValue, written_in: AofCompat) -> Iterator[bytes]:
@@ -38,6 +39,8 @@ def lines(key: bytes, value: PlainValue, written_in: AofCompat) -> Iterator[byte
             yield pack((b"ZADD", key, *words))
     elif isinstance(value, Array):
         yield from _of_array(key, value)
+    elif isinstance(value, Bitmap):
+        yield from _of_bitmap(key, value, written_in.has_8_12)
     else:
         yield from _in_pairs(key, value)
         if written_in.field_expiry:
@@ -70,6 +73,17 @@ def _of_array(key: bytes, value: Array) -> Iterator[bytes]:
         yield pack((b"ARMSET", key, *words))
     if value.cursor != NONE:
         yield pack((b"ARSEEK", key, b"%d" % (value.cursor + 1)))
+
+
+def _of_bitmap(key: bytes, value: Bitmap, is_known: bool) -> Iterator[bytes]:
+    """The bytes that are not zero and the length, as a string that is converted; is_known: to a Redis that loads it."""
+    yield pack((b"SET", key, b""))
+    for start, piece in value.pieces():
+        yield pack((b"SETRANGE", key, b"%d" % start, piece))
+    if len(value):
+        last = 8 * len(value) - 1
+        yield pack((b"SETBIT", key, b"%d" % last, b"%d" % value.bit(last)))
+    yield newer([b"BITCONVERT", key], is_known)
 
 
 def _in_pairs(key: bytes, value: Hash) -> Iterator[bytes]:

@@ -15,6 +15,7 @@ from penstock.storage.keyspace import Value
 from penstock.storage.streams.pending.group import Group
 from penstock.storage.streams.stream import Stream
 from penstock.storage.types.arrays import Array
+from penstock.storage.types.bitmaps import Bitmap
 from penstock.storage.types.hashes import Hash
 from penstock.storage.types.large_strings import LargeString
 from penstock.storage.types.lists import LARGEST_NODE, LISTPACK_BYTES, List
@@ -69,7 +70,7 @@ def usage_in_redis(key: bytes, value: Value, sampled: int) -> int:
         return size + _hash(value, sampled)
     if isinstance(value, SortedSet):
         return size + _sorted_set(value, sampled)
-    if isinstance(value, Array):
+    if isinstance(value, (Array, Bitmap)):
         return size + value.memory_usage()
     return size + _stream(value, sampled)
 

@@ -72,6 +72,7 @@ VALKEY_TYPES: Final = frozenset((b"string", b"list", b"set", b"zset", b"hash", b
 # Flags that commands have in Valkey only (9.1.2, COMMAND INFO).
 VALKEY_FLAGS: Final = {"MULTI": " no_multi", "WATCH": " no_multi", "CLIENT|REPLY": " no_multi"}
 
+ONLY_LOGGED: Final = "log"  # `only_in` of a command that no client may use
 OWN_PREFIX: Final = "PENSTOCK."  # of commands that no Redis has
 PARTED: Final = (7, 2)
 VERSIONS: Final = {  # what INFO and HELLO name
@@ -103,6 +104,8 @@ class Compatibility:
     def has_command(self, row: Row) -> bool:
         if row.name.startswith(OWN_PREFIX):
             return self.is_newest
+        if row.declared.only_in == ONLY_LOGGED:
+            return False
         if row.declared.only_in:
             return self.is_valkey and numbers(row.declared.since) <= self._known_valkey
         return self._has(row.declared.since, VALKEY_COMMANDS.get(row.name, ""))

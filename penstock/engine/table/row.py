@@ -63,7 +63,8 @@ class Declaration(NamedTuple):
     keys: as key_specs.py has it, for COMMAND INFO. find_keys: finds them instead where `keys` does not say enough.
     channels: as `Channels` has it. hide: shows a request without its secrets. acl: categories beyond those that follow
     from flags and group. traits: words of TRAITS. history: versions, and what each changed. deprecated: since when, and
-    what to use instead. arity: where the syntax does not say it. only_in: "valkey" if no Redis has it.
+    what to use instead. arity: where the syntax does not say it. only_in: "valkey" if no Redis
+    has it, "log" if only a log and a master may use it.
     """
 
     name: str

@@ -8,6 +8,7 @@ Lehmann's liblzf, which Redis uses: python-neo-lzf, which has its C, was the ora
 (2026-11). A string of 100 bytes is expanded in 4.5 us and compressed in 28; compiled, in 0.2 and 8 (the library: 1).
 """
 
+from collections.abc import Iterable
 from typing import Final
 
 from penstock.native.build import IS_COMPILED
@@ -144,3 +145,34 @@ def _add_literals(packed: bytearray, text: bytes, start: int, stop: int) -> None
         packed.append(end - start - 1)
         packed += text[start:end]
         start = end
+
+
+def of_pieces(size: int, pieces: Iterable[tuple[int, bytes]]) -> bytes:
+    """A text of `size` zeros with pieces at their places, compressed: the zeros are repeated, the pieces literal. O(n).
+
+    >>> expanded(of_pieces(1000, [(0, b"ab"), (700, b"c")]), 1000).strip(b"\\0").split(b"\\0" * 698)
+    [b'ab', b'c']
+    """
+    packed: list[bytes] = []
+    done = 0
+    for start, piece in pieces:
+        packed.append(_zeros(start - done))
+        for at in range(0, len(piece), LONGEST_LITERAL):
+            literal = piece[at : at + LONGEST_LITERAL]
+            packed.append(bytes((len(literal) - 1,)) + literal)
+        done = start + len(piece)
+    packed.append(_zeros(size - done))
+    return b"".join(packed)
+
+
+def _zeros(count: int) -> bytes:
+    """So many zeros: one, which is repeated."""
+    if count <= SHORTEST_MATCH:
+        return bytes((count - 1,)) + bytes(count) if count else b""
+    longest, left = divmod(count - 1, LONGEST_MATCH)
+    repeats = b"\xe0\xff\0" * longest
+    if left < SHORTEST_MATCH:
+        return b"\0\0" + repeats + _zeros(left)
+    if left < 9:
+        return b"\0\0" + repeats + bytes(((left - 2) << 5, 0))
+    return b"\0\0" + repeats + bytes((0xE0, left - 9, 0))

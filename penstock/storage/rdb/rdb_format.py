@@ -34,6 +34,7 @@ EXPIRE_S: Final = 253
 EXPIRE_MS: Final = 252
 RESIZE_DB: Final = 251
 AUX: Final = 250
+BITMAP_FIELD: Final = b"penstock-bitmap"  # stands before a string that is a native bitmap; a Redis skips it
 FREQUENCY: Final = 249
 IDLE_S: Final = 248
 MODULE_AUX: Final = 247

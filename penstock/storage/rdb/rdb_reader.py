@@ -9,6 +9,7 @@ from penstock.storage.rdb.errors import BadRdb, EmptyValue, correction, in_key
 from penstock.storage.rdb.listpack import texts
 from penstock.storage.rdb.source import FileSource
 from penstock.storage.rdb.stream_reader import StreamDefaults, StreamReader
+from penstock.storage.types import bitmaps
 
 NOT_GIVEN: Final = -1  # no time of expiry
 
@@ -96,6 +97,8 @@ class RdbReader:
                 stream = StreamReader(self.source, kind, self._defaults)
             else:
                 self.value = self._value(kind)
+                if self.aux.pop(rdb_format.BITMAP_FIELD, b"") and isinstance(self.value, bytes):
+                    self.value = bitmaps.of_text(self.value)
         except EmptyValue:
             raise
         except BadRdb as problem:

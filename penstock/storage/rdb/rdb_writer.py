@@ -8,6 +8,7 @@ from penstock.storage.keyspace import Keyspace
 from penstock.storage.rdb import crc64, rdb_format
 from penstock.storage.rdb.string_writer import length
 from penstock.storage.rdb.value_writer import ValueWriter, version_needed
+from penstock.storage.types.bitmaps import Bitmap
 
 NEEDED_FOR_LIBRARIES: Final = rdb_format.OF_REDIS["7.0"]
 
@@ -59,6 +60,8 @@ class RdbWriter:
             yield bytes((rdb_format.RESIZE_DB,)) + length(len(db.values)) + length(len(db.expires))
             for key, value in db.values.items():
                 self.keys += 1
+                if isinstance(value, Bitmap):
+                    yield bytes((rdb_format.AUX,)) + string(rdb_format.BITMAP_FIELD) + string(b"1")
                 when_ms = db.expires.get(key)
                 if when_ms is not None:
                     yield bytes((rdb_format.EXPIRE_MS,)) + when_ms.to_bytes(8, "little")

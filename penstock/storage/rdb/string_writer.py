@@ -3,6 +3,7 @@
 from typing import Final
 
 from penstock.storage.rdb import listpack, lzf
+from penstock.storage.types.bitmaps import Bitmap
 
 LONGEST_INTEGER: Final = 11  # bytes of a text that is kept as a number of 32 bits
 SHORTEST_COMPRESSED: Final = 21  # bytes
@@ -38,6 +39,13 @@ class StringWriter:
                     return b"\xc1" + number.to_bytes(2, "little", signed=True)
                 return b"\xc2" + number.to_bytes(4, "little", signed=True)
         return self.blob(text)
+
+    def bitmap(self, bitmap: Bitmap) -> bytes:
+        """A native bitmap as a string, which is compressed if it is mostly zeros. O(bytes)."""
+        packed = lzf.of_pieces(len(bitmap), bitmap.pieces())
+        if len(packed) + lzf.SAVES_AT_LEAST > len(bitmap):
+            return self.string(bitmap.text())
+        return b"\xc3" + length(len(packed)) + length(len(bitmap)) + packed
 
     def blob(self, text: bytes) -> bytes:
         """A string that is not the text of a number."""

@@ -18,6 +18,7 @@ from penstock.storage.rdb.stream_writer import EntryForms, stream_parts
 from penstock.storage.rdb.string_writer import StringWriter, length
 from penstock.storage.streams.stream import Stream
 from penstock.storage.types.arrays import Array
+from penstock.storage.types.bitmaps import Bitmap
 from penstock.storage.types.hashes import Hash
 from penstock.storage.types.large_strings import LargeString
 from penstock.storage.types.lists import List
@@ -79,7 +80,7 @@ class ValueWriter:
 
     def kind(self, value: Value) -> int:
         """The type in which a value is written."""
-        if isinstance(value, (bytes, LargeString)):
+        if isinstance(value, (bytes, LargeString, Bitmap)):
             return rdb_format.STRING
         if isinstance(value, Stream):
             return self._stream_kind(value)
@@ -120,6 +121,8 @@ class ValueWriter:
             yield self.strings.string(value)
         elif isinstance(value, LargeString):
             yield self.strings.string(value.text())
+        elif isinstance(value, Bitmap):
+            yield self.strings.bitmap(value)
         elif isinstance(value, Stream):
             yield from stream_parts(self.strings, value, kind, self._forms)
         elif isinstance(value, List):
