@@ -21,6 +21,8 @@ Start N nodes of a Redis cluster on this machine, one process and one port each 
 divided among them. Ctrl-C stops all of them. Everything is kept in one folder. A node that dies is started again.
 This is one machine: for several, see docs/cluster.md.
 """
+USAGE: Final = "penstock cluster [-h] [--port PORT] [--dir DIR] [--replicas {0,1}] N [-- --directive value ...]"
+EPILOG: Final = "The directives behind -- are for every node."
 OWN_DIRECTIVES: Final = (
     "port", "dir", "tls-port", "unixsocket", "logfile", "pidfile", "cluster-enabled", "cluster-launcher",
     "cluster-port",
@@ -52,20 +54,20 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser("penstock cluster", description=DESCRIPTION, usage=None)
+    parser = argparse.ArgumentParser("penstock cluster", usage=USAGE, description=DESCRIPTION, epilog=EPILOG)
     parser.add_argument("nodes", type=_count, metavar="N", help="how many nodes have slots")
     parser.add_argument("--port", type=int, default=DEFAULT_PORT, help=f"of the first node (default: {DEFAULT_PORT})")
     parser.add_argument("--dir", default=DEFAULT_FOLDER, help=f"folder of the data (default: {DEFAULT_FOLDER})")
     parser.add_argument("--replicas", type=int, choices=(0, 1), default=0, help="of each node; they take its place")
-    parser.add_argument("directives", nargs="*", metavar="-- --directive value", help="for every node")
     return parser
 
 
 def _count(word: str) -> int:
-    count = int(word)
-    if count < 1:
+    if not word.isdecimal():
+        raise argparse.ArgumentTypeError(f"a number of nodes was expected, not {word!r}")
+    if not int(word):
         raise argparse.ArgumentTypeError("at least one node")
-    return count
+    return int(word)
 
 
 def settings_of(directives: list[str]) -> Settings:

@@ -48,6 +48,7 @@ class NodeProcess:
         self._applied = 0
         self._news = asyncio.Condition()
         self._is_over = False
+        self._log_start = 0  # where the last process began in the log, which has those of former runs, too
 
     @property
     def place(self) -> str:
@@ -85,6 +86,7 @@ class NodeProcess:
         """Start the process. OSError if that fails."""
         self.folder.mkdir(parents=True, exist_ok=True)
         with (self.folder / LOG_NAME).open("ab") as said:
+            self._log_start = said.tell()
             self._process = await asyncio.create_subprocess_exec(
                 *(sys.executable, "-m", "penstock", "serve", *self._words, "--cluster-launcher", str(link)),
                 stdin=asyncio.subprocess.DEVNULL,
@@ -184,7 +186,7 @@ class NodeProcess:
         return f"signal {-code}" if code < 0 else f"exit code {code}"
 
     def last_lines(self) -> str:
-        """The end of what its processes wrote."""
+        """The end of what its last process wrote."""
         path = self.folder / LOG_NAME
-        lines = path.read_text(errors="replace").splitlines() if path.exists() else []
-        return "\n".join(lines[-LINES_SHOWN:])
+        written = path.read_bytes()[self._log_start :] if path.exists() else b""
+        return "\n".join(written.decode(errors="replace").splitlines()[-LINES_SHOWN:])

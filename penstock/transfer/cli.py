@@ -24,9 +24,15 @@ def add_parsers(subcommands: "argparse._SubParsersAction[argparse.ArgumentParser
     exporting = subcommands.add_parser(
         "export", help="write a running server's data into a file", description=EXPORT, epilog=CODES
     )
-    exporting.add_argument("file", metavar="FILE.rdb", type=Path)
+    exporting.add_argument("file", metavar="FILE.rdb", type=_file)
     exporting.add_argument("source", metavar="redis://host:port", nargs="?", default="redis://127.0.0.1:6379")
     exporting.add_argument("--replace", action="store_true", help="write over a file that is there")
+
+
+def _file(word: str) -> Path:
+    if "://" in word:
+        raise argparse.ArgumentTypeError(f"the file comes first, the server behind it: FILE.rdb {word}")
+    return Path(word)
 
 
 def server_address(url: str) -> Address:

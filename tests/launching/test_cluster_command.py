@@ -149,7 +149,9 @@ def test_a_killed_node_is_started_again(tmp_path: Path) -> None:
     assert command.end(signal.SIGINT) == 0
 
 
-def test_a_node_that_cannot_start_ends_all(tmp_path: Path) -> None:
+def test_a_node_that_cannot_start_ends_all_and_shows_the_log_of_this_start(tmp_path: Path) -> None:
+    (tmp_path / "two/node-1").mkdir(parents=True)
+    (tmp_path / "two/node-1/server.log").write_text("a line of a former run\n")
     taken = Command(tmp_path / "one")
     taken.wait_until_said("The cluster is ready")
     other = Command(tmp_path / "two", "--port", str(taken.port))
@@ -157,6 +159,7 @@ def test_a_node_that_cannot_start_ends_all(tmp_path: Path) -> None:
     assert other.process.wait(60) == 1
     other.wait_until_said("does not start, exit code 1")
     other.wait_until_said("cannot listen on")
+    assert "a line of a former run" not in other.lines
     assert taken.end(signal.SIGTERM) == 0
 
 
@@ -179,11 +182,23 @@ def test_what_cannot_be_started_is_refused(
     assert sentence in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("words", [["0"], ["x"], [], ["1", "--replicas", "2"]], ids=["none", "text", "missing", "two"])
-def test_wrong_words_are_explained(capsys: pytest.CaptureFixture[str], words: list[str]) -> None:
-    with pytest.raises(SystemExit):
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["0"], "argument N: at least one node"),
+        (["x"], "argument N: a number of nodes was expected, not 'x'"),
+        ([], "the following arguments are required: N\n"),
+        (["1", "--replicas", "2"], "argument --replicas: invalid choice: 2"),
+        (["1", "redis.conf"], "unrecognized arguments: redis.conf"),
+    ],
+    ids=["none", "text", "missing", "two", "a word"],
+)
+def test_wrong_words_are_explained(capsys: pytest.CaptureFixture[str], words: list[str], sentence: str) -> None:
+    with pytest.raises(SystemExit) as ended:
         main(words)
-    assert "usage: penstock cluster" in capsys.readouterr().err
+    assert ended.value.code == 2
+    said = capsys.readouterr().err
+    assert said.startswith("usage: penstock cluster") and sentence in said
 
 
 def test_a_folder_keeps_the_number_of_its_nodes(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 import pytest
 
+from penstock.cli import main
 from penstock.errors import UsageError
 from penstock.progress_line import bar
 from penstock.transfer import counts
@@ -12,6 +13,15 @@ from penstock.transfer.cli import server_address
 def test_what_is_no_server_on_tcp_is_refused_in_a_sentence(url: str) -> None:
     with pytest.raises(UsageError, match=r"expected|TLS"):
         server_address(url)
+
+
+@pytest.mark.parametrize("words", [["redis://cache"], ["redis://cache", "all.rdb"]], ids=["alone", "before the file"])
+def test_a_server_in_place_of_the_file_is_no_file(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["export", *words])
+
+    assert ended.value.code == 2
+    assert "the file comes first, the server behind it: FILE.rdb redis://cache" in capsys.readouterr().err
 
 
 def test_the_numbers_of_both_sides_stand_beside_each_other() -> None:
