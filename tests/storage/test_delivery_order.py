@@ -1,4 +1,4 @@
-"""The queue of arrivals: what is taken again and again stays where it is, and the order in time is kept."""
+"""The queue of pending entries: what is taken again and again stays where it is, and the order in time is kept."""
 
 import pytest
 

@@ -80,7 +80,7 @@ class Replication:
     """One server's part in replication.
 
     id: the history that the data belong to; second_id: the one before, up to `second_offset` the same.
-    replicas: those that sent PSYNC or SYNC. stream: None until the first of them. arrivals: their PSYNC or SYNC
+    replicas: those that sent PSYNC or SYNC. stream: None until the first of them. pending_syncs: their PSYNC or SYNC
     the server has still to answer. wants_acks: replicas are to be asked how far they are (WAIT).
     """
 
@@ -94,7 +94,7 @@ class Replication:
         self.stream: Stream | None = None
         self._offset = 0  # of the stream that was given up
         self.replicas: list[Session] = []
-        self.arrivals: list[Session] = []
+        self.pending_syncs: list[Session] = []
         self.words = AofCompat()  # that the stream has
         self._earlier_words: list[tuple[int, AofCompat]] = []  # each with the offset up to which the stream had them
         self.master: Master | None = None  # that this server follows
@@ -236,14 +236,14 @@ class Replication:
         session.note_replica()
         self.replicas.append(session)
         self._choose_words()
-        self.arrivals.append(session)
+        self.pending_syncs.append(session)
 
     def forget(self, session: Session) -> None:
         """A replica's connection was closed."""
         if session.replica is not None and session.replica.is_attached:
             self.replicas.remove(session)
-            if session in self.arrivals:
-                self.arrivals.remove(session)
+            if session in self.pending_syncs:
+                self.pending_syncs.remove(session)
 
     def can_continue(self, found: Replica) -> bool:
         """Whether a replica may continue with the backlog, without a full copy."""

@@ -56,9 +56,9 @@ class Replicas:
             replication.wants_acks = False
             replication.say(GETACK)
         self._send_stream()
-        if replication.arrivals:
-            arrivals, replication.arrivals = replication.arrivals, []
-            for session in arrivals:
+        if replication.pending_syncs:
+            sessions, replication.pending_syncs = replication.pending_syncs, []
+            for session in sessions:
                 self._answer(session)
 
     def _send_stream(self) -> None:
@@ -110,7 +110,7 @@ class Replicas:
         if link is None or found is None:
             return
         if not link.is_settled():
-            replication.arrivals.append(session)  # replies to its earlier requests come first
+            replication.pending_syncs.append(session)  # replies to its earlier requests come first
             return
         if replication.master is not None and not replication.knows_all_words(found):
             self._report(
@@ -145,7 +145,7 @@ class Replicas:
             if session.replica is not None
             and session.replica.state == states.WAITS
             and not session.replica.follows
-            and session not in self._replication.arrivals
+            and session not in self._replication.pending_syncs
             and session.id in connections
         ]
 
@@ -228,7 +228,7 @@ class Replicas:
         self._targets.cron()
         self._full_sync.cron()
         self._begin_if_due()
-        if self._replication.stream is not None or self._replication.arrivals:
+        if self._replication.stream is not None or self._replication.pending_syncs:
             self.end_of_turn()
 
     def _look_after_all(self, now_ms: int) -> None:

@@ -305,7 +305,7 @@ class Turn:
         if not ended.is_finished:
             ended.hold(reads_go)
         replication = self.engine.replication
-        if self.replicas is not None and (replication.stream is not None or replication.arrivals):
+        if self.replicas is not None and (replication.stream is not None or replication.pending_syncs):
             self.replicas.end_of_turn()
         if self.client_eviction.limit and self.client_eviction.is_over:
             self.client_eviction.evict()

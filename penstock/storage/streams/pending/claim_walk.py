@@ -8,7 +8,7 @@ frames and tuples of three generators that are merged cost more than the rest of
 from collections.abc import Iterator
 from typing import Final
 
-from penstock.storage.streams.pending.delivery_order import FROM_ID_ORDER, ArrivalQueue, DeliveryOrder
+from penstock.storage.streams.pending.delivery_order import FROM_ID_ORDER, DeliveryOrder, PendingQueue
 from penstock.storage.streams.pending.pending_block import (
     FIRST_NUMBER,
     IN_ID_ORDER,
@@ -92,13 +92,13 @@ class QueueWalk(EntryWalk):
     each run of cells that are neighbours in a block.
     """
 
-    __slots__ = ("_arrivals", "_index", "_is_noted", "_run_ahead", "_run_block", "_run_stop", "_takes_released")
+    __slots__ = ("_index", "_is_noted", "_queue", "_run_ahead", "_run_block", "_run_stop", "_takes_released")
 
-    def __init__(self, order: DeliveryOrder, arrivals: ArrivalQueue, released: bool) -> None:
+    def __init__(self, order: DeliveryOrder, queue: PendingQueue, released: bool) -> None:
         super().__init__(order, 1)
-        self._arrivals = arrivals
+        self._queue = queue
         self._takes_released = released
-        self._index = arrivals.claimable_from
+        self._index = queue.claimable_from
         self._is_noted = False
         # the cells before _run_stop are those of the slots of one block; a cell is _run_ahead of its slot
         self._run_block: PendingBlock | None = None
@@ -106,13 +106,13 @@ class QueueWalk(EntryWalk):
         self._run_ahead = 0
 
     def advance(self) -> bool:
-        arrivals = self._arrivals
-        while self._index < len(arrivals.ms):
+        queue = self._queue
+        while self._index < len(queue.ms):
             index = self._index
             if index >= self._run_stop:
                 # often no entry but the first is wanted, to be compared with another walk's
                 most = MOST_SLOTS if self._run_stop else 1
-                length, self._run_block, slot = self.order.by_id.slots_of(arrivals.ms, arrivals.seq, index, most)
+                length, self._run_block, slot = self.order.by_id.slots_of(queue.ms, queue.seq, index, most)
                 self._run_stop = index + length
                 self._run_ahead = index - slot
             self._index += 1
@@ -120,7 +120,7 @@ class QueueWalk(EntryWalk):
             if block is None or block.places is None:
                 continue
             slot = index - self._run_ahead
-            if block.places[slot] != arrivals.base + index:
+            if block.places[slot] != queue.base + index:
                 continue
             owner = block.owners[slot]
             if owner == NOT_PENDING or (owner == RELEASED) != self._takes_released or not block.segment.is_live(slot):
@@ -128,10 +128,10 @@ class QueueWalk(EntryWalk):
             self.block, self.slot, self.time_ms = block, slot, block.times[slot]
             if not self._is_noted:
                 self._is_noted = True
-                arrivals.claimable_from = index
+                queue.claimable_from = index
             return True
         if not self._is_noted:
-            arrivals.claimable_from = len(arrivals.ms)
+            queue.claimable_from = len(queue.ms)
         return False
 
 

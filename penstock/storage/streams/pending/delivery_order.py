@@ -46,7 +46,7 @@ NO_ID: Final = -1  # below every id: no entry is in id order yet
 NO_TIME: Final = -1  # below every time: nothing was queued yet
 
 
-class ArrivalQueue:
+class PendingQueue:
     """A queue of ids and times in order of arrival. The cell with serial s is at index s - base.
 
     `stale` counts the cells of slots that have another place by now. No cell before the index `claimable_from` can be
@@ -80,7 +80,7 @@ class ArrivalQueue:
         self.times.extend(repeated(time_ms, len(ms)))
         return numbered(serial, len(ms))
 
-    def add_cells(self, other: "ArrivalQueue", start: int, stop: int) -> "array[int]":
+    def add_cells(self, other: "PendingQueue", start: int, stop: int) -> "array[int]":
         """Queue the cells [start, stop) of another queue; returns their serials. O(stop - start)."""
         serial = self.base + len(self.ms)
         self.ms.extend(other.ms[start:stop])
@@ -92,9 +92,9 @@ class ArrivalQueue:
         """Whether more than half of the cells, and more than TRIMMED_AT, are stale. O(1)."""
         return self.stale > TRIMMED_AT and 2 * self.stale > len(self.ms)
 
-    def copy(self) -> "ArrivalQueue":
+    def copy(self) -> "PendingQueue":
         """A copy that shares nothing. O(cells)."""
-        copied = ArrivalQueue()
+        copied = PendingQueue()
         copied.base, copied.stale, copied.claimable_from = self.base, self.stale, self.claimable_from
         copied.ms, copied.seq, copied.times = self.ms[:], self.seq[:], self.times[:]
         return copied
@@ -124,9 +124,9 @@ class DeliveryOrder:
         self.id_order_end_ms = 0
         self.queued_ms = NO_TIME  # the highest time ever queued
         self.claimable_from: StreamId = 0  # no slot in id order below this id can be claimed
-        self.nack_zone = ArrivalQueue()
+        self.nack_zone = PendingQueue()
         self.released = 0  # the number of entries in the NACK zone
-        self.recent = ArrivalQueue()
+        self.recent = PendingQueue()
         self.out_of_order: SortedList[tuple[int, int, StreamId]] = SortedList()  # (time, serial, id)
         # cells moved here from `out_of_order` once their entries were deleted
         self.deleted_pending: SortedList[tuple[int, int, StreamId]] = SortedList()
@@ -242,11 +242,11 @@ class DeliveryOrder:
         if self.nack_zone.wants_rebuild():
             self.nack_zone = self._rebuilt(self.nack_zone, True)
 
-    def _rebuilt(self, arrivals: ArrivalQueue, released: bool) -> ArrivalQueue:
+    def _rebuilt(self, queue: PendingQueue, released: bool) -> PendingQueue:
         """A queue without its stale cells. The places of the other slots are changed to match."""
-        fresh = ArrivalQueue()
-        for index, block, start, stop in self.cell_runs(arrivals, 0, released):
-            block.set_places(start, fresh.add_cells(arrivals, index, index + stop - start))
+        fresh = PendingQueue()
+        for index, block, start, stop in self.cell_runs(queue, 0, released):
+            block.set_places(start, fresh.add_cells(queue, index, index + stop - start))
         return fresh
 
     def rewind(self, block: PendingBlock, slot: int, rewound_block: PendingBlock) -> None:
@@ -270,17 +270,17 @@ class DeliveryOrder:
         self.nack_zone.claimable_from = self.recent.claimable_from = 0
 
     def cell_runs(
-        self, arrivals: ArrivalQueue, start: int, released: bool
+        self, queue: PendingQueue, start: int, released: bool
     ) -> Iterator[tuple[int, PendingBlock, int, int]]:
         """The valid cells of a queue in runs of neighbours in a block: index, block, first slot, end.
 
         Includes deleted pending entries.
         """
         index = start
-        while index < len(arrivals):
-            length, block, slot = self.by_id.slots_of(arrivals.ms, arrivals.seq, index, MOST_SLOTS)
+        while index < len(queue):
+            length, block, slot = self.by_id.slots_of(queue.ms, queue.seq, index, MOST_SLOTS)
             if block is not None:
-                ahead = arrivals.base + index - slot
+                ahead = queue.base + index - slot
                 for from_slot, to_slot in _matching_runs(block, slot, slot + length, ahead, released):
                     yield index + from_slot - slot, block, from_slot, to_slot
             index += length
@@ -298,7 +298,7 @@ class DeliveryOrder:
 
     def sort(self, timed: list[PendingSlot]) -> None:
         """Bring all entries with an owner into another order, which ascends by time."""
-        self.recent, self.out_of_order, self.deleted_pending = ArrivalQueue(), SortedList(), SortedList()
+        self.recent, self.out_of_order, self.deleted_pending = PendingQueue(), SortedList(), SortedList()
         for block, slot in timed:
             self.queue(block, slot, block.times[slot])
 
