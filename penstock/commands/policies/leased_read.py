@@ -150,7 +150,7 @@ def next_redeliveries(
                 again.lacks_room = True
                 skipped += 1
                 if skipped == MOST_SKIPPED:
-                    walk = leases.ended_slots(target.stream, group, policy, min_idle_ms, ctx.now_ms)
+                    walk = leases.ready_owned_slots(target.stream, group, policy, min_idle_ms, ctx.now_ms)
                 continue
             again.room -= 1
         shown = block.segment.entry(slot)

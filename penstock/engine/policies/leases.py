@@ -61,7 +61,7 @@ def ready_slots(
     Released entries that were deleted are included. Nothing may change during the walk.
     """
     yield from released_slots(stream, group, policy, now_ms)
-    yield from ended_slots(stream, group, policy, min_idle_ms, now_ms)
+    yield from ready_owned_slots(stream, group, policy, min_idle_ms, now_ms)
 
 
 def finds_more(ctx: Context, stream: Stream, group: Group, policy: GroupPolicy, min_idle_ms: int) -> bool:
@@ -71,7 +71,7 @@ def finds_more(ctx: Context, stream: Stream, group: Group, policy: GroupPolicy, 
     """
     if not limits.most_now(policy, ctx.now_ms):
         return False
-    slots = ready_slots if limits.room(group, policy) else ended_slots  # a lease that is over needs no room
+    slots = ready_slots if limits.room(group, policy) else ready_owned_slots  # a lease that is over needs no room
     return next(slots(stream, group, policy, min_idle_ms, ctx.now_ms), None) is not None
 
 
@@ -97,7 +97,7 @@ def released_slots(stream: Stream, group: Group, policy: GroupPolicy, now_ms: in
             yield found
 
 
-def ended_slots(
+def ready_owned_slots(
     stream: Stream, group: Group, policy: GroupPolicy, min_idle_ms: int, now_ms: int
 ) -> Iterator[PendingSlot]:
     """`ready_slots`, as far as they have an owner."""
@@ -133,7 +133,7 @@ def oldest_claimable_ms(stream: Stream, group: Group, policy: GroupPolicy, now_m
     if has_room:
         ready = ready_slots(stream, group, policy, 0, now_ms)
     else:
-        ready = ended_slots(stream, group, policy, 0, now_ms)
+        ready = ready_owned_slots(stream, group, policy, 0, now_ms)
     for block, slot in ready:
         if block.segment.is_live(slot):
             return block.times[slot]
