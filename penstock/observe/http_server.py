@@ -19,7 +19,7 @@ from aiohttp import web
 from aiohttp.http import HttpProcessingError
 
 from penstock.config.settings import Settings
-from penstock.server.connections.limits import is_kept_back
+from penstock.server.connections.limits import is_reserved
 from penstock.server.listening import cannot_listen, tcp_socket
 from penstock.server.turns.turn import Turn
 
@@ -132,7 +132,7 @@ class HttpServer:
             except OSError:  # no descriptor is left: the clients wait
                 await asyncio.sleep(PAUSE_S)
                 continue
-            if is_kept_back(link.fileno()):
+            if is_reserved(link.fileno()):
                 link.close()
                 continue
             self._forget(http)

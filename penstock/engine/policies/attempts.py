@@ -43,10 +43,10 @@ class Attempts:
         if self._policy.settings.has_limits:
             settling.handed_out(self._ctx, self._key, self._stream, self._group, self._policy, count)
 
-    def is_kept_back(self, found: PendingSlot) -> bool:
+    def must_wait(self, found: PendingSlot) -> bool:
         """Whether a released entry is still held, or an entry waits for others of its value. O(1)."""
         order = keys.order_of(self._stream, self._group, self._policy)
-        return leases.is_kept_back(self._policy, order, found[0].id_at(found[1]), self._ctx.now_ms)
+        return leases.must_wait(self._policy, order, found[0].id_at(found[1]), self._ctx.now_ms)
 
     def is_over(self, found: PendingSlot, count: int) -> bool:
         """Whether a live entry with this delivery count is exhausted or expired: it must not be delivered again.

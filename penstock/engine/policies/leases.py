@@ -109,7 +109,7 @@ def ready_owned_slots(
             yield block, slot
 
 
-def is_kept_back(policy: GroupPolicy, order: KeyOrder | None, entry_id: StreamId, now_ms: int) -> bool:
+def must_wait(policy: GroupPolicy, order: KeyOrder | None, entry_id: StreamId, now_ms: int) -> bool:
     """Whether a released entry is still held, or an entry waits for others of its value. O(1)."""
     moment = policy.ready.get(entry_id)
     if moment is not None and moment[0] > now_ms:

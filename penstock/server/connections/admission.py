@@ -5,7 +5,7 @@ import socket
 from typing import Final
 
 from penstock.engine.engine import Engine
-from penstock.server.connections.limits import is_kept_back
+from penstock.server.connections.limits import is_reserved
 
 NOT_COUNTED: Final = 1024  # connections beside the clients at most: handshakes, the console's, the metrics'
 TOO_MANY: Final = b"ERR max number of clients reached"
@@ -50,7 +50,7 @@ class Admission:
         # Far from the limit, which has room for maxclients, no system call is made.
         if clients + NOT_COUNTED >= self._most_clients:
             link: socket.socket | None = transport.get_extra_info("socket")
-            if link is not None and is_kept_back(link.fileno()):
+            if link is not None and is_reserved(link.fileno()):
                 return TOO_MANY
         if self._is_protected and engine.access.default.open_to_all:
             peer: object = transport.get_extra_info("peername")

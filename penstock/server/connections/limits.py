@@ -10,7 +10,7 @@ from penstock.protocol.limits import Limits
 
 HAS_OWN_LIMIT: Final = REPLICA | SUBSCRIBED | NOT_AUTHENTICATED  # other output limits than a client that only asks
 SPARE_FILES: Final = 32  # for the log, the listening sockets and the loop; as in Redis
-KEPT_BACK: Final = 10  # of them: what a rewrite and a snapshot open at most, at the same time
+RESERVED: Final = 10  # of them: what a rewrite and a snapshot open at most, at the same time
 
 Limit = tuple[int, int, int]  # hard and soft limit in bytes, and the seconds that the soft one may be exceeded
 BEFORE_LOGIN: Final[Limit] = (16 * 1024, 0, 0)  # where Redis 8.6.3 closes a client that has not logged in
@@ -89,11 +89,11 @@ def raise_file_limit(clients: int) -> int:
     return min(clients, soft - SPARE_FILES)
 
 
-def is_kept_back(descriptor: int) -> bool:
+def is_reserved(descriptor: int) -> bool:
     """Whether a connection has one of the last descriptors, which are for the server's own files: it is to be closed.
 
     The system gives the lowest number that is free. So whatever connections there are, of clients, of the console and
     of the metrics, the server can still write its log and its snapshots.
     """
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    return soft != resource.RLIM_INFINITY and descriptor >= soft - KEPT_BACK
+    return soft != resource.RLIM_INFINITY and descriptor >= soft - RESERVED

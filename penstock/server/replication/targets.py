@@ -7,7 +7,7 @@ from penstock.clock import Clock
 from penstock.config.settings import Settings
 from penstock.engine.waiting.migrating import TargetError
 from penstock.protocol import reply
-from penstock.server.connections.limits import is_kept_back
+from penstock.server.connections.limits import is_reserved
 from penstock.server.tls import tls_context
 from penstock.server.tls.tls_context import TlsError
 
@@ -119,7 +119,7 @@ class Targets:
             raise TargetError("connecting", [], is_late=True) from None
         except (OSError, ValueError, OverflowError):
             raise TargetError("connecting" if is_encrypted else "writing", [], is_late=True) from None
-        if is_kept_back(link.fileno()):
+        if is_reserved(link.fileno()):
             link.close()
             raise TargetError("connecting", [], is_late=True)
         if not is_encrypted:

@@ -8,7 +8,7 @@ import ssl
 from collections.abc import Callable
 from typing import Final, cast
 
-from penstock.server.connections.limits import is_kept_back
+from penstock.server.connections.limits import is_reserved
 from penstock.server.server_log import ServerLog
 from penstock.server.tls.tls_transport import TlsTransport
 
@@ -109,7 +109,7 @@ class TlsDoor:
         for _ in range(most):
             try:
                 link, _ = self._listener.accept()
-                if is_kept_back(link.fileno()):
+                if is_reserved(link.fileno()):
                     link.close()
                     raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
             except (BlockingIOError, InterruptedError, ConnectionAbortedError):

@@ -319,7 +319,7 @@ def xautoclaim(ctx: Context, args: list[bytes]) -> bytes:
                     deleted_pending.append(block.id_text(slot))
                     _drop_deleted_pending(ctx, key, group, (block, slot))
                     left -= 1
-                elif attempts is not None and attempts.is_kept_back((block, slot)):
+                elif attempts is not None and attempts.must_wait((block, slot)):
                     pass
                 elif attempts is not None and _is_over(attempts, (block, slot), min_idle_ms, ctx.now_ms):
                     dead.append((block, slot))
