@@ -73,7 +73,7 @@ class NaiveScheduler:
     now_ms: int
     entries: list[Entry] = field(default_factory=list)
     dead: list[tuple[int, str]] = field(default_factory=list)
-    handed_out: list[tuple[int, int]] = field(default_factory=list)  # for RATE: moment and number
+    deliveries: list[tuple[int, int]] = field(default_factory=list)  # for RATE: moment and number
     blocked: list[tuple[str, int]] = field(default_factory=list)
     paused: bool = False
     expired: int = 0  # that were dropped
@@ -118,7 +118,7 @@ class NaiveScheduler:
 
     def left_of_rate(self) -> int:
         most, span_ms = self.plan.rate
-        within = [moment for moment, _ in self.handed_out if moment > self.now_ms - span_ms]
+        within = [moment for moment, _ in self.deliveries if moment > self.now_ms - span_ms]
         return most - len(within) if most else NEVER
 
     def moved(self) -> int:
@@ -133,7 +133,7 @@ class NaiveScheduler:
             return []
         got = self._again(consumer, most) if self.plan.ack_wait_ms and not no_ack else []
         got += self._first(consumer, most - len(got), no_ack)
-        self.handed_out += [(self.now_ms, number) for number in got]
+        self.deliveries += [(self.now_ms, number) for number in got]
         self.settle()
         return got
 
@@ -367,7 +367,7 @@ class NaiveScheduler:
         ends = [entry.delivered_ms + self.plan.ack_wait_ms for entry in self.owned() if self.plan.ack_wait_ms]
         holds = [entry.ready_ms for entry in self.pending() if entry.state == "released"]
         expiries = [entry.expires_ms for entry in self.entries]
-        windows = [moment + self.plan.rate[1] for moment, _ in self.handed_out]
+        windows = [moment + self.plan.rate[1] for moment, _ in self.deliveries]
         return ends + holds + expiries + windows
 
     # -- what is seen -----------------------------------------------------------------------------------------------

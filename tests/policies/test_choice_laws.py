@@ -29,7 +29,7 @@ class Group:
         self.busy: list[str] = []
         self.fresh: list[str] = []
         self.done: list[str] = []
-        self.first_handed_out: list[str] = []
+        self.first_delivered: list[str] = []
         self.waits = dict.fromkeys(VALUES, 0)
         self.client("XGROUP CREATE s g 0 MKSTREAM", f"PENSTOCK.POLICY s GROUP g ACKWAIT 900000 {options}")
 
@@ -60,7 +60,7 @@ class Group:
                 self._count_waits(self.values[entry_id])
             self.fresh.remove(entry_id)
             self.busy.append(entry_id)
-            self.first_handed_out.append(entry_id)
+            self.first_delivered.append(entry_id)
         return got
 
     def _count_waits(self, chosen: str) -> None:
@@ -134,6 +134,6 @@ def test_within_a_value_and_a_level_the_older_entry_comes_first(seed: int) -> No
     group = Group(f"PRIORITY p KEY k PARALLEL {PARALLEL}", Random(seed))
     for _ in range(300):
         group.chance.choice((group.add, group.acknowledge, lambda: group.read(False)))()
-    of_value = {value: [at for at in group.first_handed_out if group.values[at] == value] for value in VALUES}
+    of_value = {value: [at for at in group.first_delivered if group.values[at] == value] for value in VALUES}
 
     assert of_value == {value: [at for at in group.values if at in listed] for value, listed in of_value.items()}

@@ -48,7 +48,7 @@ def read(
     policy.is_short = policy.is_short or not room.left
     answer = _with_first(ctx, target, policy, consumer, options, claims, parts, most, room, budget)
     if policy.settings.has_limits and parts:
-        settling.handed_out(ctx, target.key, target.stream, group, policy, len(parts))
+        settling.limits_used(ctx, target.key, target.stream, group, policy, len(parts))
     if policy.settings.expires:
         settling.settle(ctx, target.key, target.stream)
     return answer
@@ -171,7 +171,7 @@ def _needs_no_room(target: ReadTarget, policy: GroupPolicy) -> bool:
     order = keys.order_of(stream, group, policy)
     for segment, slot, _ in stream.unread(group, 1):
         entry_id = segment.id_at(slot)
-        is_free = order is None or order.may_be_handed_out(entry_id)
+        is_free = order is None or order.may_be_delivered(entry_id)
         return is_free and limits.Room(group, 0, False).admits(entry_id)
     return False
 

@@ -38,10 +38,10 @@ class Attempts:
         self._room -= needs_room
         return True
 
-    def note_handed_out(self, count: int) -> None:
+    def note_delivered(self, count: int) -> None:
         """An XAUTOCLAIM has handed out so many entries."""
         if self._policy.settings.has_limits:
-            settling.handed_out(self._ctx, self._key, self._stream, self._group, self._policy, count)
+            settling.limits_used(self._ctx, self._key, self._stream, self._group, self._policy, count)
 
     def must_wait(self, found: PendingSlot) -> bool:
         """Whether a released entry is still held, or an entry waits for others of its value. O(1)."""

@@ -93,7 +93,7 @@ def released_slots(stream: Stream, group: Group, policy: GroupPolicy, now_ms: in
             break
         found = group.pel.by_id.find(entry_id)
         assert found is not None, "a released entry is pending"
-        if order is None or order.may_be_handed_out(entry_id):
+        if order is None or order.may_be_delivered(entry_id):
             yield found
 
 
@@ -105,7 +105,7 @@ def ready_owned_slots(
     for time_ms, block, slot in claim_walk.live_in_time_order(group.pel.order):
         if now_ms - time_ms < min_idle_ms:
             break
-        if order is None or order.may_be_handed_out(block.id_at(slot)):
+        if order is None or order.may_be_delivered(block.id_at(slot)):
             yield block, slot
 
 
@@ -114,7 +114,7 @@ def must_wait(policy: GroupPolicy, order: KeyOrder | None, entry_id: StreamId, n
     moment = policy.ready.get(entry_id)
     if moment is not None and moment[0] > now_ms:
         return True
-    return order is not None and not order.may_be_handed_out(entry_id)
+    return order is not None and not order.may_be_delivered(entry_id)
 
 
 def least_idle_ms(ctx: Context, policy: GroupPolicy) -> int:
@@ -152,7 +152,7 @@ def _note_unknown(stream: Stream, group: Group, policy: GroupPolicy) -> KeyOrder
             if policy.is_known(entry_id):
                 continue
             is_new = not block.counts[slot] and not policy.settings.chooses
-            if order is not None and is_new and not order.may_be_handed_out(entry_id):
+            if order is not None and is_new and not order.may_be_delivered(entry_id):
                 order.waiting.add(entry_id)
                 expiry.note_released(policy, block, slot)
             else:

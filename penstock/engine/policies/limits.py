@@ -1,6 +1,6 @@
 """Limits: how many entries of a group may be handed out now (PAUSE, RATE, INFLIGHT).
 
-Reads with `>` and XAUTOCLAIM ask before they hand out, and say how many they have (`settling.handed_out`). A limit that
+Reads with `>` and XAUTOCLAIM ask before they deliver, and say how many they have (`settling.limits_used`). A limit that
 time lifts is waited for with the group's leases; one that a command lifts is looked at when that command is settled.
 """
 
@@ -88,7 +88,7 @@ class Room:
         return found is not None and found[0].owners[found[1]] != RELEASED
 
 
-def note_handed_out(ctx: Context, key: bytes, group: Group, policy: GroupPolicy, count: int) -> None:
+def note_delivered(ctx: Context, key: bytes, group: Group, policy: GroupPolicy, count: int) -> None:
     """Entries were handed out: RATE counts them, and the log has it."""
     if policy.settings.rate == NONE or not count:
         return

@@ -168,9 +168,9 @@ def delivered(ctx: Context, key: bytes, stream: Stream, group: Group, delivered_
         wake(ctx, key, stream, delivered_ms + policy.settings.ack_wait_ms)
 
 
-def handed_out(ctx: Context, key: bytes, stream: Stream, group: Group, policy: GroupPolicy, count: int) -> None:
+def limits_used(ctx: Context, key: bytes, stream: Stream, group: Group, policy: GroupPolicy, count: int) -> None:
     """A read of a group with limits, or an XAUTOCLAIM, has handed out so many entries."""
-    limits.note_handed_out(ctx, key, group, policy, count)
+    limits.note_delivered(ctx, key, group, policy, count)
     wake(ctx, key, stream, limits.lifted_ms(policy, ctx.now_ms))
 
 

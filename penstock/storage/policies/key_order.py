@@ -118,7 +118,7 @@ class KeyOrder:
         of_value = self.by_value.get(value)
         return None if of_value is None else of_value[0]
 
-    def may_be_handed_out(self, entry_id: StreamId) -> bool:
+    def may_be_delivered(self, entry_id: StreamId) -> bool:
         """Whether fewer than `parallel` lower pending ids have the same value."""
         value = self.values.get(entry_id)
         return value is None or self.below(value, entry_id) < self.parallel

@@ -339,7 +339,7 @@ def xautoclaim(ctx: Context, args: list[bytes]) -> bytes:
     if attempts is not None:
         if claimed:
             settling.delivered(ctx, key, value, group, ctx.now_ms)
-            attempts.note_handed_out(total_of(claimed))
+            attempts.note_delivered(total_of(claimed))
         attempts.move_all(dead)
         if deleted_pending and not dead:
             attempts.settle()

@@ -44,7 +44,7 @@ def new_runs(target: ReadTarget, max_count: int, budget: Budget) -> list[Segment
     return budget.cut(target.stream.unread(target.group, max_count)) if max_count > 0 else []
 
 
-def handed_out(ctx: Context, target: ReadTarget, consumer: Consumer, runs: list[SegmentRun], no_ack: bool) -> bytes:
+def deliver_new(ctx: Context, target: ReadTarget, consumer: Consumer, runs: list[SegmentRun], no_ack: bool) -> bytes:
     """Hand out new entries; returns them as a reply."""
     answer = entries_of(runs)  # before the stream's policies may trim them
     hand_out(ctx, target, consumer, runs, no_ack)

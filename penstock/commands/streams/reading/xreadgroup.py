@@ -9,7 +9,7 @@ from typing import Final
 from penstock.commands.policies import leased_read
 from penstock.commands.streams import stream_arguments
 from penstock.commands.streams.reading import read_arguments
-from penstock.commands.streams.reading.group_delivery import ReadTarget, handed_out, new_runs, target_of, with_new
+from penstock.commands.streams.reading.group_delivery import ReadTarget, deliver_new, new_runs, target_of, with_new
 from penstock.commands.streams.reading.read_arguments import ReadArguments
 from penstock.commands.streams.reading.xread import Budget, streams_reply
 from penstock.engine.aof import group_effects
@@ -104,7 +104,7 @@ def _read_plainly(ctx: Context, args: list[bytes], options: ReadArguments) -> by
         settling.used(ctx, target.key, target.stream, target.group)
     runs = target.stream.unread(target.group, options.count)
     if runs:
-        return streams_reply([(target.key, handed_out(ctx, target, consumer, runs, options.no_ack))], ctx.resp3)
+        return streams_reply([(target.key, deliver_new(ctx, target, consumer, runs, options.no_ack))], ctx.resp3)
     return _none_yet(ctx, args, options, [target])
 
 
@@ -146,7 +146,7 @@ def _read_new(
     runs = new_runs(target, max_count, budget)
     if not runs:
         return reply.EMPTY_ARRAY if budget.is_cut else b""
-    return handed_out(ctx, target, consumer, runs, no_ack)
+    return deliver_new(ctx, target, consumer, runs, no_ack)
 
 
 # -- history ----------------------------------------------------------------------------------------------------------
