@@ -33,12 +33,12 @@ from penstock.protocol.strict_parser import WEB_INITIALS, is_web
 _FIRST_LINES: Final = {b"*%d\r\n" % count: count for count in range(1, 100)}
 
 
-def lone_request(data: bytes) -> list[bytes] | None:
+def single_request(data: bytes) -> list[bytes] | None:
     """The words of data that are exactly one ordinary request; None if that is not certain.
 
     A client that waits for each reply sends such data. It takes 0.5 us less than `batches`.
 
-    >>> lone_request(b"*2\\r\\n$3\\r\\nGET\\r\\n$1\\r\\nk\\r\\n")
+    >>> single_request(b"*2\\r\\n$3\\r\\nGET\\r\\n$1\\r\\nk\\r\\n")
     [b'GET', b'k']
     """
     count = _FIRST_LINES.get(data[:4], 0) or _FIRST_LINES.get(data[:5], 0)
@@ -57,7 +57,7 @@ def lone_request(data: bytes) -> list[bytes] | None:
 
 
 def batches(
-    data: bytes, at: int, limit: int, shapes: dict[bytes, int], found: list[RequestBatch], lone: RequestBatch
+    data: bytes, at: int, limit: int, shapes: dict[bytes, int], found: list[RequestBatch], single: RequestBatch
 ) -> int:
     """As native_parser.batches, but it reads at most a BLOCK of the data."""
     block = data if at == 0 and len(data) <= BLOCK else data[at : at + BLOCK]
@@ -89,7 +89,7 @@ def batches(
         place = stop
     if not are_whole(pairs[::2], pairs[1::2]):
         del found[first:]
-        return native_parser.batches(data, at, limit, shapes, found, lone)
+        return native_parser.batches(data, at, limit, shapes, found, single)
     return at + offset(block, lines, place)
 
 

@@ -10,7 +10,7 @@ from typing import Final
 from penstock.protocol import native_words
 
 LINE_END: Final = b"\r\n"
-LONGEST: Final = 4095  # bytes of a word, and of a lone request
+LONGEST: Final = 4095  # bytes of a word, and of a single request
 HEADERS: Final = {size: b"$%d" % size for size in range(LONGEST + 1)}  # of words, by their lengths
 COUNTS: Final = {b"*%d" % count: count for count in range(1, 1000)}
 

@@ -44,12 +44,12 @@ _NINE: Final = 57
 
 
 def batches(
-    data: bytes, at: i64, limit: i64, shapes: dict[bytes, int], found: list[RequestBatch], lone: RequestBatch
+    data: bytes, at: i64, limit: i64, shapes: dict[bytes, int], found: list[RequestBatch], single: RequestBatch
 ) -> i64:
     """Append the whole ordinary requests from an offset on, about `limit` of them, as batches; the offset behind them.
 
-    lone: what is appended, with these words, if all the data are one request; making and freeing a batch takes as long
-    as parsing.
+    single: appended, with these words, if all the data are one request; making and freeing a batch takes as long as
+    parsing.
 
     It stops before a request that is not whole or not ordinary.
     """
@@ -63,7 +63,7 @@ def batches(
         if len(name) > 1 and (name[1] == _O or name[1] == _SMALL_O) and name[:2] in WEB_INITIALS and is_web(name):
             break
         if stop == end and at == 0:
-            found.append(lone.become(words, data))
+            found.append(single.become(words, data))
             return end
         shape = shapes.get(name, 0) if stop < end else 0
         if shape & POSITIONS and 1 < len(words) <= MOST_POSITIONS:

@@ -36,7 +36,7 @@ class RequestReader:
     bytes count as unread. While `_strict` is inside a request it gets the bytes; it also gets the next `_strict_size`
     bytes, which a fast parser could not read. `_is_plain`: there is nothing but `text`.
 
-    `_lone` is each request that comes alone, one after the other: it is not kept beyond the next `take`.
+    `_single` is each request that comes alone, one after the other: it is not kept beyond the next `take`.
 
     `_repeated` is the last read of new entries, if nothing came with it, and `_repeated_text` the bytes that asked for
     it: a worker asks for the same again and again.
@@ -50,15 +50,15 @@ class RequestReader:
     """
 
     __slots__ = (
-        "_at", "_failure", "_is_plain", "_later", "_lone", "_ready", "_ready_size", "_repeated",
-        "_repeated_text", "_shapes", "_strict", "_strict_size", "_taken", "_taken_size", "limits", "pending", "text",
+        "_at", "_failure", "_is_plain", "_later", "_ready", "_ready_size", "_repeated", "_repeated_text", "_shapes",
+        "_single", "_strict", "_strict_size", "_taken", "_taken_size", "limits", "pending", "text",
     )  # fmt: skip
 
     def __init__(self, limits: Limits, shapes: dict[bytes, int] | None = None) -> None:
         self.limits = limits
         self._shapes: dict[bytes, int] = {} if shapes is None else shapes
         self._strict: StrictParser | None = None  # until it is needed
-        self._lone = one(NO_WORDS)
+        self._single = one(NO_WORDS)
         self.text = b""
         self._at = 0
         self._later = NO_BYTES
@@ -172,7 +172,7 @@ class RequestReader:
             self.text = b""
             self._at = 0
             self._taken = NOTHING
-            self._lone.become(NO_WORDS, b"")
+            self._single.become(NO_WORDS, b"")
 
     def put_back(self, batches: list[RequestBatch]) -> None:
         """Return batches that the last `take` gave; the next `take` gives them first."""
@@ -199,29 +199,29 @@ class RequestReader:
             return self._taken
         found: list[RequestBatch] = []
         if IS_COMPILED:
-            self._at = native_parser.batches(text, start, limit, self._shapes, found, self._lone)
+            self._at = native_parser.batches(text, start, limit, self._shapes, found, self._single)
         else:
-            request = None if start else line_parser.lone_request(text)
+            request = None if start else line_parser.single_request(text)
             if request is not None:
-                found.append(self._lone.become(request, text))
+                found.append(self._single.become(request, text))
                 self._at = len(text)
             else:
-                self._at = line_parser.batches(text, start, limit, self._shapes, found, self._lone)
+                self._at = line_parser.batches(text, start, limit, self._shapes, found, self._single)
                 if not found:  # a second look at these bytes would take as long
                     self._strict_size = min(len(text) - start, BLOCK)
         self.pending = len(text) - self._at
         self._taken, self._taken_size = found, self._at - start
-        if len(found) == 1 and found[0] is self._lone:
-            lone = found[0]
-            if lone.prefix[-1] == NEW_ENTRIES:
-                self._keep_read(lone)
+        if len(found) == 1 and found[0] is self._single:
+            single = found[0]
+            if single.prefix[-1] == NEW_ENTRIES:
+                self._keep_read(single)
         return found
 
-    def _keep_read(self, lone: RequestBatch) -> None:
+    def _keep_read(self, single: RequestBatch) -> None:
         """Keep the read of new entries that is all that has come, if it is short."""
-        if len(lone.text) <= LONGEST_KEPT:
-            self._repeated, self._repeated_text = lone, lone.text
-            self._lone = one(NO_WORDS)
+        if len(single.text) <= LONGEST_KEPT:
+            self._repeated, self._repeated_text = single, single.text
+            self._single = one(NO_WORDS)
 
     def _take_ready(self, limit: int) -> list[RequestBatch]:
         ready = self._ready

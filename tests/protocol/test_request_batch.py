@@ -157,10 +157,10 @@ def test_the_parsers_make_the_same_batches(
 )
 @example([ADD, ADD, ADD_LONG, ADD])
 def test_requests_that_come_alone_are_what_the_strict_parser_reads(pipeline: list[bytes]) -> None:
-    lone = one(NO_WORDS)
+    single = one(NO_WORDS)
     for data in pipeline:
         found: list[RequestBatch] = []
-        size = native_parser.batches(data, 0, 1 << 30, SHAPES, found, lone)
+        size = native_parser.batches(data, 0, 1 << 30, SHAPES, found, single)
 
         assert (requests_of(found), size) == (requests_of(of_bytes(data)[0]), of_bytes(data)[1])
         assert all(batch.text in (b"", data) for batch in found)

@@ -413,7 +413,7 @@ def test_whatever_is_taken_and_put_back_nothing_is_lost_or_doubled(
 
 
 @pytest.mark.parametrize("size", [0, 9, 10, 99, 100, 4058, 4059, 4060, 4095, 4096, 70_000])
-def test_a_lone_request_is_read_whatever_its_length(size: int) -> None:
+def test_a_single_request_is_read_whatever_its_length(size: int) -> None:
     request = [b"SET", b"key", b"v" * size]
 
     assert read(fast(), [packed(request)]) == read(plain(), [packed(request)]) == ([request], None)
