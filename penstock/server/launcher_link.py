@@ -72,20 +72,9 @@ class LauncherLink(asyncio.Protocol):
     """The node's end. It is the engine's `MapOwner`."""
 
     __slots__ = (
-        "_copied",
-        "_engine",
-        "_followed",
-        "_is_paused",
-        "_loop",
-        "_messages",
-        "_number",
-        "_reader",
-        "_rules",
-        "_socket",
-        "_stop",
-        "_transport",
-        "_turn",
-    )
+        "_copied", "_engine", "_followed", "_is_paused", "_loop", "_messages", "_number", "_reader", "_rules",
+        "_socket", "_stop", "_transport", "_turn",
+    )  # fmt: skip
 
     _transport: asyncio.Transport
     _turn: "Turn"

@@ -45,21 +45,9 @@ class Replay:
     """
 
     __slots__ = (
-        "_ctx",
-        "_disk",
-        "_multi_at",
-        "_path",
-        "_server",
-        "_session",
-        "_skips",
-        "_unit",
-        "applied",
-        "expired",
-        "keys",
-        "refused",
-        "report",
-        "skipped",
-    )
+        "_ctx", "_disk", "_multi_at", "_path", "_server", "_session", "_skips", "_unit", "applied", "expired", "keys",
+        "refused", "report", "skipped",
+    )  # fmt: skip
 
     def __init__(self, server: ServerState, report: Callable[[str], None]) -> None:
         self._server = server

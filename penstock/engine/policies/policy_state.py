@@ -22,24 +22,9 @@ class PolicyState:
     """
 
     __slots__ = (
-        "_conditions",
-        "copied",
-        "dead_lettered",
-        "ended",
-        "expired",
-        "first_db",
-        "forwarded",
-        "kept",
-        "log",
-        "reaped",
-        "redelivered",
-        "redriven",
-        "released",
-        "retry_ms",
-        "slept",
-        "trimmed",
-        "used",
-    )
+        "_conditions", "copied", "dead_lettered", "ended", "expired", "first_db", "forwarded", "kept", "log", "reaped",
+        "redelivered", "redriven", "released", "retry_ms", "slept", "trimmed", "used",
+    )  # fmt: skip
 
     def __init__(self, compatibility: Compatibility, conditions: Conditions) -> None:
         self._conditions = conditions

@@ -101,30 +101,9 @@ class Turn:
     """
 
     __slots__ = (
-        "_alone",
-        "_armed_ms",
-        "_closed",
-        "_ending",
-        "_senders",
-        "_timer",
-        "_units",
-        "admission",
-        "client_eviction",
-        "connections",
-        "engine",
-        "log_writer",
-        "loop",
-        "output_blocked",
-        "output_limits",
-        "pushed",
-        "replicas",
-        "request_limits",
-        "server_log",
-        "shutting_down",
-        "stop",
-        "to_send",
-        "unfinished",
-        "withheld",
+        "_alone", "_armed_ms", "_closed", "_ending", "_senders", "_timer", "_units", "admission", "client_eviction",
+        "connections", "engine", "log_writer", "loop", "output_blocked", "output_limits", "pushed", "replicas",
+        "request_limits", "server_log", "shutting_down", "stop", "to_send", "unfinished", "withheld",
     )  # fmt: skip
 
     def __init__(

@@ -33,27 +33,10 @@ class GroupSettings:
     """
 
     __slots__ = (
-        "ack_wait_ms",
-        "aging_ms",
-        "backoff_max_ms",
-        "backoff_min_ms",
-        "dead_letter",
-        "expire_field",
-        "expire_ms",
-        "fair",
-        "gives_back",
-        "in_flight",
-        "jitter_percent",
-        "key_field",
-        "look_ahead",
-        "max_deliver",
-        "parallel",
-        "paused_until_ms",
-        "priority_field",
-        "rate",
-        "rate_ms",
-        "reap_ms",
-    )
+        "ack_wait_ms", "aging_ms", "backoff_max_ms", "backoff_min_ms", "dead_letter", "expire_field", "expire_ms",
+        "fair", "gives_back", "in_flight", "jitter_percent", "key_field", "look_ahead", "max_deliver", "parallel",
+        "paused_until_ms", "priority_field", "rate", "rate_ms", "reap_ms",
+    )  # fmt: skip
 
     def __init__(self) -> None:
         self.ack_wait_ms = NONE
@@ -167,33 +150,11 @@ class GroupPolicy:
     """
 
     __slots__ = (
-        "attempts",
-        "blocked",
-        "choice",
-        "dead_lettered",
-        "examined_holds_ms",
-        "examined_id",
-        "examined_ms",
-        "expired",
-        "expiring",
-        "is_behind",
-        "is_short",
-        "is_stopped",
-        "keys",
-        "last_examined",
-        "last_examined_ms",
-        "order",
-        "readers",
-        "ready",
-        "reap_due_ms",
-        "reaped",
-        "redelivered",
-        "released",
-        "serial",
-        "settings",
-        "trimmed_below",
+        "attempts", "blocked", "choice", "dead_lettered", "examined_holds_ms", "examined_id", "examined_ms", "expired",
+        "expiring", "is_behind", "is_short", "is_stopped", "keys", "last_examined", "last_examined_ms", "order",
+        "readers", "ready", "reap_due_ms", "reaped", "redelivered", "released", "serial", "settings", "trimmed_below",
         "window",
-    )
+    )  # fmt: skip
 
     def __init__(self) -> None:
         self.settings = GroupSettings()

@@ -24,17 +24,9 @@ class StreamSettings:
     """
 
     __slots__ = (
-        "after_ms",
-        "at_field",
-        "every_field",
-        "forward",
-        "idle_group_ms",
-        "max_age_ms",
-        "max_bytes",
-        "max_length",
-        "missed",
-        "references",
-    )
+        "after_ms", "at_field", "every_field", "forward", "idle_group_ms", "max_age_ms", "max_bytes", "max_length",
+        "missed", "references",
+    )  # fmt: skip
 
     def __init__(self) -> None:
         self.max_length = NONE
@@ -90,26 +82,10 @@ class StreamPolicies:
     """
 
     __slots__ = (
-        "blocked",
-        "byte_count",
-        "catching_up",
-        "copied",
-        "copied_to",
-        "done",
-        "due_ms",
-        "floor",
-        "forwarded",
-        "groups_due_ms",
-        "idle",
-        "idle_due_ms",
-        "retry_ms",
-        "scheduled",
-        "scheduled_to",
-        "settings",
-        "sweep_from",
-        "trimmed",
-        "used_ms",
-    )
+        "blocked", "byte_count", "catching_up", "copied", "copied_to", "done", "due_ms", "floor", "forwarded",
+        "groups_due_ms", "idle", "idle_due_ms", "retry_ms", "scheduled", "scheduled_to", "settings", "sweep_from",
+        "trimmed", "used_ms",
+    )  # fmt: skip
 
     def __init__(self) -> None:
         self.settings = StreamSettings()

@@ -61,17 +61,9 @@ class Node:
     """
 
     __slots__ = (
-        "_names",
-        "_same_fields_size",
-        "entries_size",
-        "first",
-        "first_ms",
-        "first_seq",
-        "last_ms",
-        "last_seq",
-        "live",
+        "_names", "_same_fields_size", "entries_size", "first", "first_ms", "first_seq", "last_ms", "last_seq", "live",
         "total",
-    )
+    )  # fmt: skip
 
     def __init__(self, ms: int, seq: int) -> None:
         self.first: StreamId = ms << 64 | seq
