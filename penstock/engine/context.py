@@ -241,7 +241,7 @@ class Context:
         keys = self.db.overdue(self.now_ms, most)
         if blocking.by_key:
             for key in keys:
-                blocking.settle(self.db_index, key)
+                blocking.note_seen(self.db_index, key)
         expired = self.db.take_overdue(keys)
         if effects.log is not None:
             effects.add_units(self.db_index, [pack((b"DEL", key)) for key, _ in expired])

@@ -283,7 +283,7 @@ class Engine(Runner):
             if not is_blocked:
                 usec, slow_us = ended_us - began_us, self._slow.from_us
                 if usec < 0 or usec >= slow_us:
-                    usec = clock_following.settled(self.server, usec)
+                    usec = clock_following.without_jump(self.server, usec)
                 if ctx.attempt is None:
                     session.handled += 1
                 self.statistics.ran(row, usec, failure, is_counted)
@@ -549,7 +549,7 @@ class Engine(Runner):
         now_ms = now_us // 1000
         if self.conditions.paused_until_ms and now_ms >= self.conditions.paused_until_ms:
             self.unpause()
-        self.waiting.settle_syncs()
+        self.waiting.answer_waits()
         self.statistics.sample(self.clock.monotonic_us() // 1000)
         for blocked in self.blocking.overdue(now_ms):
             self.waiting.note_waited(blocked)

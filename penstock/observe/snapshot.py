@@ -115,6 +115,6 @@ def _take_streams(engine: Engine, snapshot: Snapshot) -> Iterator[None]:
             some = [(key, streams[key]) for _, key in names if key in streams]
             if engine.blocking.by_key:
                 for key, _ in some:
-                    engine.blocking.settle(db_index, key)
+                    engine.blocking.note_seen(db_index, key)
             tuples.collect(db_index, some, engine.clock.now_us() // 1000)
         yield

@@ -133,16 +133,16 @@ class RequestReader:
                         given_back = strict.give_back()
                         self._at -= given_back
                         self._strict_size += given_back if self._strict_size else 0
-                        self._settle()
+                        self._update_pending()
                         return [one(request)]
                 elif not self._strict_size and self.limits.at_a_glance:
                     found = self._take_fast(limit)
                     if found:
-                        self._settle()
+                        self._update_pending()
                         return found
                 block = self._block(STRICT_BLOCK)
                 if not block:
-                    self._settle()
+                    self._update_pending()
                     return NOTHING
                 strict.feed(block)
                 self._at += len(block)
@@ -150,7 +150,7 @@ class RequestReader:
         except ProtocolError as error:
             raise self._failed(error.text) from None
 
-    def _settle(self) -> None:
+    def _update_pending(self) -> None:
         """Compute `_is_plain` and `pending`."""
         self._is_plain = not (
             self._later or self._ready or self._strict_size or self._is_strict_amid() or self._failure is not None
@@ -237,7 +237,7 @@ class RequestReader:
         else:
             self._taken_size = self._ready_size * count // count_of(ready)
         self._ready_size -= self._taken_size
-        self._settle()
+        self._update_pending()
         return self._taken
 
     def _move_up(self) -> bool:

@@ -95,7 +95,7 @@ class PairOrder:
         place = _place(chunk, number, name)
         del chunk[place]
         if place == len(chunk) or len(chunk) < FEW:
-            self._settle(at)
+            self._after_removal(at)
 
     def take(self, start: int, stop: int) -> list[Pair]:
         """Remove and return the pairs at the indexes [start, stop). O(pairs)."""
@@ -118,7 +118,7 @@ class PairOrder:
             else:
                 del chunks[at], lasts[at]
         if chunks:
-            self._settle(min(max(at - 1, 0), len(chunks) - 1))
+            self._after_removal(min(max(at - 1, 0), len(chunks) - 1))
         return taken
 
     # -- reading ----------------------------------------------------------------------------------------------------
@@ -232,7 +232,7 @@ class PairOrder:
         del chunk[middle:]
         lasts[at] = chunk[-1]
 
-    def _settle(self, at: int) -> None:
+    def _after_removal(self, at: int) -> None:
         """Some of a chunk's pairs were removed: it has few now, or none, or another last one."""
         chunks, lasts = self._chunks, self._lasts
         chunk = chunks[at]

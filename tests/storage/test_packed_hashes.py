@@ -18,7 +18,7 @@ FIELDS = some.one_of(
 MANY = [0, field_names.MOST_NAMES, 512, 1024]  # fields, at which forms change
 VALUES = some.one_of(some.binary(max_size=4), some.sampled_from([b"v" * 255, b"v" * 256]))
 PAIRS = some.dictionaries(FIELDS, VALUES, min_size=1)
-STEPS = some.tuples(some.sampled_from(["put", "put_all", "remove", "copy", "walk", "outgrow", "settle"]), PAIRS)
+STEPS = some.tuples(some.sampled_from(["put", "put_all", "remove", "copy", "walk", "outgrow", "choose_form"]), PAIRS)
 
 
 def words_of(fields: dict[bytes, bytes]) -> list[bytes]:
@@ -54,8 +54,8 @@ def test_a_packed_hash_does_what_a_dict_does(fields: dict[bytes, bytes], steps: 
             found.in_order()
         elif step == "outgrow":
             found.outgrow(words_of(pairs), 3, 64)
-        elif step == "settle":
-            found.settle(field_names.MOST_NAMES, 64)
+        elif step == "choose_form":
+            found.choose_form(field_names.MOST_NAMES, 64)
         else:
             found = found.copy()
         assert len(found) == len(model)

@@ -90,9 +90,9 @@ class BesideADict(RuleBasedStateMachine):
             self.remove([members[at % len(members)]])
 
     @rule()
-    def settle(self) -> None:
+    def choose_form(self) -> None:
         if self.plain:
-            self.held.settle(self.limits)
+            self.held.choose_form(self.limits)
 
     @rule()
     def rebuild(self) -> None:

@@ -248,7 +248,7 @@ def sort(ctx: Context, args: list[bytes]) -> bytes:
             ctx.log_request(args)
         return reply.ZERO
     stored = List([text or b"" for text in found])
-    stored.settle(ctx.settings.number("list-max-listpack-size"))
+    stored.choose_form(ctx.settings.number("list-max-listpack-size"))
     overwrite(ctx, options.store_at, stored)
     ctx.event("l", b"sortstore", options.store_at)
     ctx.dirty += len(found)

@@ -50,7 +50,7 @@ def read(
     if policy.settings.has_limits and parts:
         settling.limits_used(ctx, target.key, target.stream, group, policy, len(parts))
     if policy.settings.expires:
-        settling.settle(ctx, target.key, target.stream)
+        settling.apply_policies(ctx, target.key, target.stream)
     return answer
 
 

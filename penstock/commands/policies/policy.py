@@ -89,7 +89,7 @@ def penstock_policy(ctx: Context, args: list[bytes]) -> bytes:
     policy_lines.log(ctx, logged)
     if begins_anew and stream.policies is not None:
         policy_lines.log_copied_to(ctx, key, stream.policies)
-    settling.settle(ctx, key, stream, retention.SHORT_SLICE)
+    settling.apply_policies(ctx, key, stream, retention.SHORT_SLICE)
     return reply.OK
 
 

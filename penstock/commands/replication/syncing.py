@@ -95,7 +95,7 @@ def replconf(ctx: Context, args: list[bytes]) -> bytes:
         if option in (ACK, b"GETACK"):
             if option == ACK and ctx.session.is_replica:
                 replication.acknowledged(replication.state_of(ctx.session), *_acked(args[at:]))
-                ctx.waiting.settle_syncs()
+                ctx.waiting.answer_waits()
             return reply.NO_REPLY
         _note(replication.state_of(ctx.session), option, word, args[at])
     return reply.OK

@@ -58,7 +58,7 @@ def _take_up_forms(db: Database, keys: dict[bytes, bool], limits: SetLimits) -> 
         value = db.values.get(key)
         if isinstance(value, Set):
             value.take_form(Form.LISTPACK)
-            value.settle(limits)
+            value.choose_form(limits)
         if isinstance(value, Timed) and has_times:
             value.keep_times()
 

@@ -81,12 +81,12 @@ class Attempts:
         dead_letters.keep_attempt(self._ctx, self._key, self._group, self._policy, found)
 
     def move_all(self, slots: list[PendingSlot]) -> None:
-        """Move exhausted and expired entries, each with its own count, to the dead letters; then `settle`."""
+        """Move exhausted and expired entries, each with its own count, to the dead letters; then `finish`."""
         if slots:
             dead_letters.move_all(self._ctx, self._key, self._stream, self._group, self._policy, slots)
-            self.settle()
+            self.finish()
 
-    def settle(self) -> None:
+    def finish(self) -> None:
         """The end of a request that has moved entries to the dead letters, or tried to."""
         settling.moved_to_dead_letters(self._ctx, self._key, self._stream, self._group)
 

@@ -46,4 +46,4 @@ def _give_back(ctx: Context, session_id: int, place: ReaderPlace, budget: TickBu
     ctx.policies.released += count
     if count:
         policy_notes.released(ctx, key, group_name, name, count)
-    settling.settle(ctx, key, stream)
+    settling.apply_policies(ctx, key, stream)

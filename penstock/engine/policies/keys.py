@@ -63,7 +63,9 @@ def forget_deleted(stream: Stream, entry_ids: list[StreamId]) -> None:
                 policy.forget_deleted(entry_id)
 
 
-def settle(ctx: Context, key: bytes, stream: Stream, group: Group, policy: GroupPolicy, order: KeyOrder) -> None:
+def make_next_ready(
+    ctx: Context, key: bytes, stream: Stream, group: Group, policy: GroupPolicy, order: KeyOrder
+) -> None:
     """After a command: the next entry of each value that is free now is ready, and readers may get it."""
     _forget_trimmed(stream, group, policy, order)
     if order.full_at and not _is_full(stream, group, policy, order):
@@ -81,8 +83,8 @@ def _is_full(stream: Stream, group: Group, policy: GroupPolicy, order: KeyOrder)
     return any(segment.id_at(start) == order.full_at for segment, start, _ in stream.unread(group, 1))
 
 
-def settle_in_turn(ctx: Context, group: Group) -> None:
-    """After a batch of commands, each of which freed one value: as if `settle` had been called after each of them."""
+def make_next_ready_in_turn(ctx: Context, group: Group) -> None:
+    """As `make_next_ready` after each command of a batch, in which each command freed one value."""
     policy = group.policy
     if policy is not None and policy.keys is not None:
         _make_ready(policy, policy.keys, list(policy.keys.freed), ctx.now_ms)

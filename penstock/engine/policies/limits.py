@@ -1,7 +1,7 @@
 """Limits: how many entries of a group may be handed out now (PAUSE, RATE, INFLIGHT).
 
 Reads with `>` and XAUTOCLAIM ask before they deliver, and say how many they have (`settling.limits_used`). A limit that
-time lifts is waited for with the group's leases; one that a command lifts is looked at when that command is settled.
+time lifts is waited for with the group's leases; one that a command lifts is looked at after that command.
 """
 
 from typing import Final
@@ -115,11 +115,11 @@ def examine(ctx: Context, key: bytes, group: Group, policy: GroupPolicy) -> int:
         settings.paused_until_ms = NONE
         policy.is_stopped = True
     if policy.is_short or policy.is_stopped:
-        settle(ctx, key, group, policy)
+        wake_readers(ctx, key, group, policy)
     return lifted_ms(policy, ctx.now_ms)
 
 
-def settle(ctx: Context, key: bytes, group: Group, policy: GroupPolicy) -> None:
+def wake_readers(ctx: Context, key: bytes, group: Group, policy: GroupPolicy) -> None:
     """After a command or at a moment: readers that a limit stopped try again, if it does not any more. O(1)."""
     has_room = room(group, policy) > 0
     is_lifted = policy.is_stopped or (policy.is_short and has_room)  # a lease that is over needs no room

@@ -23,7 +23,7 @@ def reap(ctx: Context, key: bytes, group: Group, policy: GroupPolicy) -> int:
     if ctx.now_ms < policy.reap_due_ms:
         return policy.reap_due_ms
     blocking = ctx.blocking
-    blocking.settle(ctx.db_index, key)
+    blocking.note_seen(ctx.db_index, key)
     reading = blocking.reading_consumers(ctx.db_index, key, group.name)
     due_ms = NEVER
     for consumer in group.consumers_by_name():

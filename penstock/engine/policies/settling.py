@@ -45,7 +45,7 @@ def drop_unused(ctx: Context, key: bytes, stream: Stream) -> None:
         ctx.db.note_policies(key, stream)
 
 
-def settle(ctx: Context, key: bytes, stream: Stream, most_trimmed: int = retention.SLICE) -> None:
+def apply_policies(ctx: Context, key: bytes, stream: Stream, most_trimmed: int = retention.SLICE) -> None:
     """Apply the policies of a stream that changed, or is due. A tick trims less at a time."""
     policies = stream.policies
     if policies is None or not leases.are_kept(ctx):
@@ -64,9 +64,9 @@ def settle(ctx: Context, key: bytes, stream: Stream, most_trimmed: int = retenti
             policies.groups_due_ms = min(policies.groups_due_ms, expires_ms)
         leases.drop_trimmed(ctx, key, stream, group, policy)
         if policy.keys is not None:
-            keys.settle(ctx, key, stream, group, policy, policy.keys)
+            keys.make_next_ready(ctx, key, stream, group, policy, policy.keys)
         if policy.is_short or policy.is_stopped:
-            limits.settle(ctx, key, group, policy)
+            limits.wake_readers(ctx, key, group, policy)
         if policy.choice is not None and policy.choice.has_shrunk:
             policy.choice.has_shrunk = False
             ctx.signal(key)
@@ -97,7 +97,7 @@ def look_at(ctx: Context, key: bytes, stream: Stream, budget: TickBudget) -> Non
     """A tick: do what is due in a stream and its groups; each is a unit of its own."""
     if stream.policies is not None and stream.policies.idle_due_ms <= ctx.now_ms:
         retention.look_at_groups(ctx, key, stream, stream.policies)
-    settle(ctx, key, stream, retention.SHORT_SLICE)
+    apply_policies(ctx, key, stream, retention.SHORT_SLICE)
     ctx.effects.end_unit()
     policies = stream.policies
     if policies is not None:
@@ -106,7 +106,7 @@ def look_at(ctx: Context, key: bytes, stream: Stream, budget: TickBudget) -> Non
             _forget_deleted(ctx, key, stream, moved)
         ctx.effects.end_unit()
         _look_at_groups(ctx, key, stream, policies, budget)
-        settle(ctx, key, stream, retention.SHORT_SLICE)  # dead letters are acknowledged
+        apply_policies(ctx, key, stream, retention.SHORT_SLICE)  # dead letters are acknowledged
     if stream.policies is not None and stream.policies.due_ms == AT_ONCE:
         stream.policies.due_ms = ctx.now_ms  # after those that became due before
         ctx.db.note_policies(key, stream)
@@ -181,7 +181,7 @@ def consumer_deleted(ctx: Context, key: bytes, stream: Stream, group: Group, con
 
 
 def give_back(ctx: Context, key: bytes, stream: Stream, group: Group, consumer: Consumer) -> int:
-    """The live entries of a consumer are given back, as by XNACK FAIL; how many. The caller settles."""
+    """The live entries of a consumer are given back, as by XNACK FAIL; how many. The caller applies policies."""
     policy = leases.kept_policy(ctx, group)
     entries = leases.take_back(ctx, key, stream, group, policy, consumer)
     if entries and policy is not None:
@@ -195,7 +195,7 @@ def moved_to_dead_letters(ctx: Context, key: bytes, stream: Stream, group: Group
     """A command moved entries of a group to the dead letters, or tried to: then a tick tries again."""
     if group.policy is not None and group.policy.blocked:
         wake(ctx, key, stream, ctx.now_ms + leases.RETRY_MS)
-    settle(ctx, key, stream)
+    apply_policies(ctx, key, stream)
 
 
 def consumer_made(ctx: Context, key: bytes, group: Group) -> None:
@@ -230,7 +230,7 @@ def acknowledged(ctx: Context, key: bytes, stream: Stream, entry_ids: list[Strea
     policies = stream.policies
     if policies is not None and leases.are_kept(ctx):
         retention.note_done(stream, policies, entry_ids)
-        settle(ctx, key, stream)
+        apply_policies(ctx, key, stream)
 
 
 def read_without_ack(ctx: Context, key: bytes, stream: Stream, runs: list[SegmentRun]) -> None:
@@ -243,7 +243,7 @@ def deleted(ctx: Context, key: bytes, stream: Stream, entry_ids: list[StreamId])
     """Entries were deleted by their ids."""
     if stream.policies is not None and leases.are_kept(ctx):
         _forget_deleted(ctx, key, stream, entry_ids)
-        settle(ctx, key, stream)
+        apply_policies(ctx, key, stream)
 
 
 def taken(ctx: Context, key: bytes, stream: Stream, entry_ids: list[StreamId]) -> None:
@@ -268,7 +268,7 @@ def swept(ctx: Context, key: bytes, stream: Stream) -> None:
     if policies is not None and leases.are_kept(ctx):
         if retention.is_acked(policies):
             policies.start_sweep()
-        settle(ctx, key, stream)
+        apply_policies(ctx, key, stream)
 
 
 # -- the floor --------------------------------------------------------------------------------------------------------
@@ -279,7 +279,7 @@ def group_created(ctx: Context, key: bytes, stream: Stream, group: Group) -> Non
     if len(stream.groups) == 1:
         group_moved(ctx, key, stream, group, ids.ZERO)
     elif stream.policies is not None and stream.policies.settings.idle_group_ms != NONE:
-        settle(ctx, key, stream)
+        apply_policies(ctx, key, stream)
 
 
 def group_moved(ctx: Context, key: bytes, stream: Stream, group: Group, former_id: StreamId) -> None:
@@ -294,7 +294,7 @@ def group_moved(ctx: Context, key: bytes, stream: Stream, group: Group, former_i
         policy_lines.log_floor(ctx, key, position)
     if position < former_id and group.policy is not None:
         ctx.signal(key)  # there are new entries
-    settle(ctx, key, stream)
+    apply_policies(ctx, key, stream)
 
 
 def _pass_over_to_come(ctx: Context, key: bytes, stream: Stream, policies: StreamPolicies) -> None:
@@ -315,7 +315,7 @@ def trimmed_by_hand(ctx: Context, key: bytes, stream: Stream) -> None:
     if policies is None or ctx.session.privileged:
         return
     if policies.floor == ids.ZERO:
-        settle(ctx, key, stream)
+        apply_policies(ctx, key, stream)
         return
     policies.floor = ids.ZERO
     policy_lines.log_floor(ctx, key, ids.ZERO)

@@ -52,11 +52,11 @@ def writer_of_payloads(settings: Settings, value: Value) -> ValueWriter:
 def fit_to_settings(value: Value, settings: Settings) -> None:
     """Take note in a collection that was read whether Redis would keep it in its large form."""
     if isinstance(value, List):
-        value.settle(settings.number("list-max-listpack-size"))
+        value.choose_form(settings.number("list-max-listpack-size"))
     if isinstance(value, Hash):
-        value.settle(*map(settings.number, encodings.HASH_LIMITS))
+        value.choose_form(*map(settings.number, encodings.HASH_LIMITS))
     if isinstance(value, Set):
-        value.settle(encodings.set_limits(settings))
+        value.choose_form(encodings.set_limits(settings))
     if not isinstance(value, SortedSet):
         return
     most, longest = map(settings.number, encodings.ZSET_LIMITS)

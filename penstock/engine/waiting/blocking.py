@@ -109,7 +109,7 @@ class Blocking:
                 continue  # a key that was named twice
             readers = None if blocked.group is None else queue.plain.get(blocked.group)
             if readers is not None and blocked.group is not None and blocked in readers:
-                self._settle(place, queue, blocked)
+                self._note_seen(place, queue, blocked)
                 del readers[blocked]
                 if not readers:
                     del queue.plain[blocked.group]
@@ -281,23 +281,23 @@ class Blocking:
                 self.leave_key(db_index, key, now_ms)
 
     def leave_key(self, db_index: int, key: bytes, now_ms: int) -> None:
-        """As `settle`, before a stream leaves the key or is copied: groups with blocked readers were read until now."""
-        self.settle(db_index, key)
+        """As `note_seen`, before a stream leaves the key or is copied: its blocked readers read until now."""
+        self.note_seen(db_index, key)
         queue, stream = self.by_key.get((db_index, key)), self._keyspace.databases[db_index].values.get(key)
         if queue is not None and isinstance(stream, Stream) and stream.policies is not None:
             for group in [*queue.plain, *[blocked.group for blocked in queue.special if blocked.group is not None]]:
                 stream.policies.note_use(group, now_ms)
 
-    def settle(self, db_index: int, key: bytes) -> None:
+    def note_seen(self, db_index: int, key: bytes) -> None:
         """Write down when the consumers of a key's blocked readers were last seen; it is looked for at the key."""
         place = (db_index, key)
         queue = self.by_key.get(place)
         if queue is not None:
             for readers in queue.plain.values():
                 for blocked in readers:
-                    self._settle(place, queue, blocked)
+                    self._note_seen(place, queue, blocked)
 
-    def _settle(self, place: tuple[int, bytes], queue: Queue, blocked: BlockedRequest) -> None:
+    def _note_seen(self, place: tuple[int, bytes], queue: Queue, blocked: BlockedRequest) -> None:
         assert blocked.group is not None, "a plain reader reads for a group"
         passed_ms = queue.passed_ms.get(blocked.group, 0)
         if passed_ms <= blocked.since_ms:

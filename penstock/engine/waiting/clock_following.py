@@ -37,6 +37,6 @@ def follow(server: ServerState) -> int:
     return jumped_us
 
 
-def settled(server: ServerState, usec: int) -> int:
+def without_jump(server: ServerState, usec: int) -> int:
     """The time of a request in microseconds, by two readings of unix time, which may have jumped between them."""
     return max(usec - follow(server), 0)

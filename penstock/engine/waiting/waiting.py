@@ -72,7 +72,7 @@ class Waiting:
         self._blocking.block(blocked)
         self._for_syncs.append((blocked, wanted))
 
-    def settle_syncs(self) -> None:
+    def answer_waits(self) -> None:
         """The log may have been synced since, or a replica have acknowledged more: WAIT and WAITAOF are answered.
 
         Those that have not what they wait for are answered with what there is, once their time is up.

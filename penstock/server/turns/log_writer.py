@@ -161,7 +161,7 @@ class AofWriter:
         self._annotates = self.settings.yes("aof-timestamp-enabled")
         self._syncs_always = self.settings.text("appendfsync") == "always"
         self._syncs_never = self.settings.text("appendfsync") == "no"
-        self.engine.waiting.settle_syncs()  # CONFIG SET: with `no`, what is written is enough
+        self.engine.waiting.answer_waits()  # CONFIG SET: with `no`, what is written is enough
 
     # -- a turn -----------------------------------------------------------------------------------------------------
 
@@ -249,7 +249,7 @@ class AofWriter:
         if self._syncs_always and log.synced < log.written and not self.sync_now(log):
             return False
         if self._syncs_never:
-            self.engine.waiting.settle_syncs()
+            self.engine.waiting.answer_waits()
         if log.needs_room:
             self.reserve(log, log.size - before)
         return True
@@ -284,7 +284,7 @@ class AofWriter:
             self.fail(failure.strerror)
             return False
         self._sync_due = False
-        self.engine.waiting.settle_syncs()
+        self.engine.waiting.answer_waits()
         return True
 
     def fail(self, why: str | None) -> None:
@@ -314,7 +314,7 @@ class AofWriter:
             self._flush()
         elif log.buffered:
             self.write(log)
-        self.engine.waiting.settle_syncs()
+        self.engine.waiting.answer_waits()
 
     def recover(self) -> None:
         if self.engine.conditions.trouble is not None:
@@ -432,7 +432,7 @@ class AofWriter:
                     self._sync_due = False
                     if not log.buffered and not log.needs_room:  # else the next try, which writes
                         self.recover()
-                self.engine.waiting.settle_syncs()
+                self.engine.waiting.answer_waits()
         self.state.sync_runs = self.syncing.sync is not None
 
     def finish_sync(self) -> None:
@@ -476,7 +476,7 @@ class AofWriter:
         log.close()
         self.log = self.state.log = None
         self.engine.effects.use(None)
-        self.engine.waiting.settle_syncs()
+        self.engine.waiting.answer_waits()
         self.engine.conditions.trouble = None
         self.state.writes_ok = True
         self._sync_due = False

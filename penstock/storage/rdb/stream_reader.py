@@ -154,7 +154,7 @@ class StreamReader:
         first_id = int.from_bytes(key, "big")
         builder, read_node = self._builder, self._defaults.read_node
         if read_node is not None and read_node(blob, first_id >> 64, first_id & HALF, builder.run, self._head):
-            builder.settle()
+            builder.take_full_run()
         else:
             self._read_elements(blob, first_id)
         if first_id <= self._last_node:

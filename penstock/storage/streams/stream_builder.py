@@ -96,7 +96,7 @@ class LoadedGroup:
 class StreamBuilder:
     """Takes entries in ascending order, then groups. `stream` has its counters set by the caller.
 
-    `run` has the last entries; `settle` is to be called after something was appended to it.
+    `run` has the last entries; `take_full_run` is to be called after something was appended to it.
     """
 
     __slots__ = ("_count", "_firsts", "_segments", "nodes", "run", "stream")
@@ -116,10 +116,10 @@ class StreamBuilder:
         """Live entries, at least one; False where an id is not above the one before it."""
         if not self.run.add_all(ms, seq, entries):
             return False
-        self.settle()
+        self.take_full_run()
         return True
 
-    def settle(self) -> None:
+    def take_full_run(self) -> None:
         """Make segments of the run if it is long enough."""
         if self.run.is_full():
             self._take_run()

@@ -249,7 +249,7 @@ class Hash(Timed):
         if len(self) > max_fields or len(field) > max_bytes or len(value) > max_bytes:
             self._become_large()
 
-    def settle(self, max_fields: int, max_bytes: int) -> None:
+    def choose_form(self, max_fields: int, max_bytes: int) -> None:
         """Choose the encoding by the fields, where their history is not known: read from a file. O(n)."""
         words = chain(self.names(), self.values())
         if len(self) > max_fields or any(len(word) > max_bytes for word in words):

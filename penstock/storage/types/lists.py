@@ -137,7 +137,7 @@ class List(Collection):
                 most_bytes //= 2
             self.is_quicklist = self.packed_bytes > most_bytes or self.length > most_items // 2
 
-    def settle(self, limit: int) -> None:
+    def choose_form(self, limit: int) -> None:
         """Choose the encoding by the items, where their history is not known: read from a file."""
         most_items, most_bytes = _node_limits(limit)
         self.is_quicklist = self.packed_bytes > most_bytes or self.length > most_items

@@ -205,10 +205,10 @@ class NodeChunks:
         if changed:
             self._is_even = False
             for index in sorted(changed, reverse=True):
-                self._settle(index)
+                self._after_removal(index)
         return removed
 
-    def _settle(self, index: int) -> None:
+    def _after_removal(self, index: int) -> None:
         """Nodes of a chunk were removed: it joins a neighbour where both have few, or is removed itself."""
         chunks = self._chunks
         if not chunks[index].nodes:

@@ -117,7 +117,7 @@ class HashOrder:
     def any_of(self, chance: Random) -> bytes:
         """A key by chance, each as likely as another; there must be one. O(1), as a rule."""
         self.is_picked_from = True
-        self._settle(SMALL_PIECE)
+        self._place_pending(SMALL_PIECE)
         while True:
             if not len(self._pending) or int(chance.random() * (self._size + len(self._pending))) < self._size:
                 return self._any_in_buckets(chance)
@@ -141,7 +141,7 @@ class HashOrder:
         Keys with equal hashes come in one step, if need be more than `count`: the next step starts after them. No keys
         while many are still to be put into buckets.
         """
-        self._settle(max(PIECE, count))
+        self._place_pending(max(PIECE, count))
         if len(self._pending):
             return [], cursor or START
         first = 0 if cursor == START else cursor
@@ -177,7 +177,7 @@ class HashOrder:
             KeySnapshot([*chain.from_iterable([bucket for bucket in self._buckets if bucket]), *waiting], [], 0)
         )
 
-    def _settle(self, most: int) -> None:
+    def _place_pending(self, most: int) -> None:
         """Put keys that wait into their buckets, about so many; if none wait, see whether the buckets fit."""
         if not len(self._pending):
             fitting = A_BUCKET * len(self._buckets)

@@ -75,7 +75,7 @@ class Set(Timed):
         self._many: MemberTable | None = None
         self._form = Form.HASHTABLE
         if members:
-            self._many = MemberTable(members, True)  # until `settle`, which may find that the order means something
+            self._many = MemberTable(members, True)  # until `choose_form` finds that the order means something
             self._pack()
 
     @property
@@ -106,7 +106,7 @@ class Set(Timed):
         made.add(members, limits)
         return made
 
-    def settle(self, limits: SetLimits) -> None:
+    def choose_form(self, limits: SetLimits) -> None:
         """Choose the form by the members, where their history is not known: read from a file."""
         members = self.members()
         count = len(members)

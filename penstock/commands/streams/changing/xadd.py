@@ -271,7 +271,7 @@ def xadd(ctx: Context, args: list[bytes]) -> bytes:
     if trim is not None:
         trim_effects.drop_deleted_references(ctx, key, stream, trim)
     if stream.policies is not None:
-        settling.settle(ctx, key, stream)
+        settling.apply_policies(ctx, key, stream)
     return id_reply
 
 

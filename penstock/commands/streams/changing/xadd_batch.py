@@ -86,7 +86,7 @@ def _append(ctx: Context, stream: Stream, batch: RequestBatch, replies: list[byt
         lines = [b"%b%b%b" % (begins[at], texts[at], tail) for at, tail in enumerate(tails)]
         ctx.effects.add_units(ctx.db_index, lines)
     if stream.policies is not None:
-        settling.settle(ctx, key, stream)
+        settling.apply_policies(ctx, key, stream)
     replies.extend(texts)
     return count
 

@@ -74,7 +74,7 @@ def xsetid(ctx: Context, args: list[bytes]) -> bytes:
     _log_set_id(ctx, args, max_deleted_id)
     ctx.event("t", b"xsetid", args[1])
     if stream.policies is not None:
-        settling.settle(ctx, args[1], stream)
+        settling.apply_policies(ctx, args[1], stream)
     return reply.OK
 
 

@@ -141,7 +141,7 @@ def nack(ctx: Context, args: list[bytes], may_delay: bool) -> bytes:
             settling.released(ctx, key, stream, group, released, options.until_ms, mode == b"FAIL")
         ctx.signal(key)
     if attempts is not None:
-        attempts.settle()
+        attempts.finish()
     return reply.integer(count)
 
 

@@ -57,7 +57,7 @@ def acknowledge_batch(ctx: Context, batch: RequestBatch, replies: list[bytes]) -
         ctx.effects.add_units(ctx.db_index, lines)
     if stream.policies is not None and any(acknowledged):
         if leases.are_kept(ctx):
-            keys.settle_in_turn(ctx, group)
+            keys.make_next_ready_in_turn(ctx, group)
         settling.acknowledged(ctx, head[1], stream, [wanted.id_at(at) for at, one in enumerate(acknowledged) if one])
     replies.extend(map((reply.ZERO, reply.ONE).__getitem__, acknowledged))
     return len(words)

@@ -165,7 +165,7 @@ def xclaim(ctx: Context, args: list[bytes]) -> bytes:
         if claimed:
             settling.delivered(ctx, key, stream, group, options.delivered_ms)
         if attempts is not None:
-            attempts.settle()
+            attempts.finish()
         settling.group_moved(ctx, key, stream, group, former_id)
     return answer
 
@@ -342,7 +342,7 @@ def xautoclaim(ctx: Context, args: list[bytes]) -> bytes:
             attempts.note_delivered(total_of(claimed))
         attempts.move_all(dead)
         if deleted_pending and not dead:
-            attempts.settle()
+            attempts.finish()
     return reply.array([reply.bulk(ids.text(cursor)), _shown(ctx, claimed, just_ids), reply.bulks(deleted_pending)])
 
 

@@ -28,7 +28,7 @@ def _existing(ctx: Context, key: bytes) -> Stream:
         raise refusals.no_such_key()
     if not isinstance(value, Stream):
         raise refusals.wrong_type()
-    ctx.blocking.settle(ctx.db_index, key)
+    ctx.blocking.note_seen(ctx.db_index, key)
     value.producers.sweep(ctx.now_ms)
     return value
 
