@@ -35,7 +35,6 @@ EXIT_CODES: Final = "Exit code: 0 without a problem (hints do not count), 1 with
 
 
 def add_parser(subcommands: "_SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Add the subcommand."""
     parser = subcommands.add_parser(
         "doctor", help="look for what is wrong with this installation, or with a server", epilog=EXIT_CODES
     )

@@ -30,7 +30,6 @@ KEYS: Final = {b"[A": "up", b"[B": "down", b"[5~": "pageup", b"[6~": "pagedown",
 
 
 def add_parser(subcommands: "_SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Add the subcommand."""
     parser = subcommands.add_parser("top", help="watch the groups of a server, those that are stuck first")
     parser.add_argument("url", nargs="?", default=DEFAULT_URL, help=f"the server (default: {DEFAULT_URL})")
     parser.add_argument(

@@ -16,7 +16,6 @@ DEFAULT_URL: Final = "redis://localhost:6379"
 
 
 def add_parser(subcommands: "_SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Add the subcommand."""
     parser = subcommands.add_parser("seed", help="run the requests of a file on a server")
     parser.add_argument("file", type=Path, help="requests in redis-cli's syntax, one a line; # begins a comment")
     parser.add_argument("url", nargs="?", default=DEFAULT_URL, help=f"the server (default: {DEFAULT_URL})")

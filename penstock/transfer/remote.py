@@ -41,7 +41,6 @@ class Remote:
         return self.ask_all([list(words)])[0]
 
     def info(self, section: str) -> dict[str, str]:
-        """A section of INFO."""
         text = self.ask(b"INFO", section.encode())
         return info_fields(text) if isinstance(text, bytes) else {}
 

@@ -42,7 +42,6 @@ def text_of(fields: Fields) -> Text:
 
 
 def fields_of(text: Text) -> Fields:
-    """The fields of a section."""
     lines = [line.partition(":") for line in text.split("\r\n") if line]
     return [(name, value) for name, _, value in lines]
 

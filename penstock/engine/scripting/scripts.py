@@ -137,7 +137,6 @@ class Scripts:
         return self._lua_is_there
 
     def _lua_bytes(self) -> int:
-        """Bytes that Lua uses."""
         return 0 if self._machine is None else self._machine.memory()
 
     # -- the cache --------------------------------------------------------------------------------------------------

@@ -179,7 +179,6 @@ class Console:
     # -- views --------------------------------------------------------------------------------------------------------
 
     async def _view(self, request: web.Request) -> web.Response:
-        """A view as it is now."""
         login = self._known(request)
         return web.json_response(await View(login.client, request.query).read())
 

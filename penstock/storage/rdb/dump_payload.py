@@ -80,7 +80,6 @@ def value_of(payload: bytes, defaults: StreamDefaults, corrections: list[str]) -
 
 
 def payload_of_libraries(codes: list[bytes], version: int) -> bytes:
-    """Libraries' code as one payload."""
     strings = StringWriter(0)
     parts = [bytes((rdb_format.FUNCTION,)) + strings.blob(code) for code in codes]
     return with_footer(parts, version)

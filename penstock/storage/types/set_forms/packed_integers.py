@@ -69,7 +69,6 @@ def _write(writer: BytesWriter, width: i64, number: i64) -> None:
 
 
 def _number_at(numbers: bytes, width: i64, at: i64) -> i64:
-    """The number at a place."""
     if width == 2:
         return int(read_i16_le(numbers, at))
     return int(read_i32_le(numbers, at)) if width == 4 else read_i64_le(numbers, at)
