@@ -123,8 +123,8 @@ def test_which_build_answers_is_decided_in_one_place() -> None:
 COMMANDS_WRITTEN = {  # as words of the log, of a base file, of the stream to replicas, of requests to a master
     "ARMSET", "ARSEEK", "AUTH", "BLESS", "DEL", "EXEC", "FAILOVER", "FUNCTION", "HDEL", "HPEXPIREAT", "HSET", "MULTI",
     "PENSTOCK.POLICY", "PENSTOCK.XNACK", "PEXPIREAT", "PING", "PSYNC", "REPLCONF", "RPUSH", "SADD", "SELECT", "SET",
-    "SETBIT", "SETRANGE", "SPEXPIREAT", "SREM", "TIME", "XACK", "XADD", "XCFGSET", "XCLAIM", "XDEL", "XGROUP", "XIDMPRECORD", "XNACK",
-    "XSETID", "XTRIM", "ZADD",
+    "SETBIT", "SETRANGE", "SPEXPIREAT", "SREM", "TIME", "XACK", "XADD", "XCFGSET", "XCLAIM", "XDEL", "XGROUP",
+    "XIDMPRECORD", "XNACK", "XSETID", "XTRIM", "ZADD",
 }  # fmt: skip
 COMMANDS_ASKED = {  # in a decision: what a transaction, a link or the end of the server is
     "EXEC", "MULTI", "PING", "REPLCONF", "FLUSHALL", "SHUTDOWN",
