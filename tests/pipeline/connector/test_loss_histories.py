@@ -22,9 +22,12 @@ def test_no_entry_is_missing_in_silence_and_none_is_told_of_that_was_read(seed: 
 
 @pytest.mark.parametrize("seed", seeds(1, 15))
 @pytest.mark.parametrize("shared", [False, True], ids=["cursor", "shared"])
-def test_what_happens_between_two_requests_of_a_query_is_told_of_as_what_it_is(seed: int, shared: bool) -> None:
+@pytest.mark.parametrize("bursts", [False, True], ids=["one by one", "bursts"])
+def test_what_happens_between_two_requests_of_a_query_is_told_of_as_what_it_is(
+    seed: int, shared: bool, bursts: bool
+) -> None:
     for number in range(seed * A_SEED, (seed + 1) * A_SEED):
-        history = History(number, shared, amid=True).run()
+        history = History(number, shared, amid=True, bursts=bursts).run()
         assert verdict(history) is None, (number, verdict(history), history.steps, history.warned, history.error)
 
 

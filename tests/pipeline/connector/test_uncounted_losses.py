@@ -134,6 +134,24 @@ def test_a_trim_before_the_id_at_which_a_query_was_told_to_begin_is_no_loss(fake
         assert len(stream.run_to_end()) == max(end - 9, 0)
 
 
+def test_what_a_task_missed_is_told_of_though_its_server_goes_back_amid_the_task(fake: Server) -> None:
+    add(fake, range(1, 21))
+    stream = Query(**GOES_ON, startingId="1-5", minPartitions="3")
+    stream.plan()
+    before = fake.ask("DUMP", "s")
+    delete(fake, [5, 6, 7, 8, 9])
+    looks: list[bytes] = []
+
+    def go_back(request: list[bytes]) -> None:
+        looks.extend(request[:1] if request[0] == b"XINFO" else ())
+        if len(looks) == 2:
+            fake.ask("RESTORE", "s", 0, before, "REPLACE")
+
+    fake.between = go_back
+    with pytest.warns(UserWarning, match="at most 5: those after 1-4 were not counted"):
+        assert len(stream.run()) == 11
+
+
 @pytest.mark.parametrize(
     ("begin", "take", "text"),
     [

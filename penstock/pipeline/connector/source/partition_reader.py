@@ -19,7 +19,7 @@ from penstock.pipeline.connector.connection.client import Client, Endpoint, Requ
 from penstock.pipeline.connector.connection.cluster import connect
 from penstock.pipeline.connector.connection.stream_info import stream_states
 from penstock.pipeline.connector.placeholder import is_placeholder
-from penstock.pipeline.connector.source.data_loss import WENT_BACK, cause_of, is_earlier, range_loss, warn_or_end
+from penstock.pipeline.connector.source.data_loss import WENT_BACK, Loss, cause_of, is_earlier, range_loss, warn_or_end
 from penstock.pipeline.connector.source.entry_columns import Columns, Origin
 from penstock.pipeline.connector.source.entry_pages import Page
 from penstock.pipeline.connector.source.id_ranges import IdRange
@@ -83,13 +83,14 @@ class TaskReader(ShortErrors):
 class _RangeProgress:
     """A range and how far it has been read."""
 
-    __slots__ = ("after", "id_range", "is_whole", "rows")
+    __slots__ = ("after", "id_range", "is_whole", "loss", "rows")
 
     def __init__(self, id_range: IdRange) -> None:
         self.id_range = id_range
         self.after: StreamId = id_range.after
         self.rows = 0
         self.is_whole = True  # nothing says that entries are missing that were not counted
+        self.loss: Loss | None = None  # what is missing by the stream after a page
 
     def begins_as_planned(self, page: Page, number: int) -> bool:
         """Whether a page begins with the entry that was the range's first when it was planned."""
@@ -138,7 +139,7 @@ class _Reading:
                             waiting.appendleft(one)
                             continue
                     if not one.is_whole or one.id_range.count not in (None, one.rows):
-                        self._check_end(one.id_range, one.rows)
+                        self._check_end(one.id_range, one.rows, one.loss)
                 asked = self._next(waiting) if waiting and not waiting[0].id_range.ids else []
                 if asked and self._ahead:
                     self._asking.ask_ahead(self._requests(asked))
@@ -191,6 +192,7 @@ class _Reading:
         states = stream_states(self._client, {one.id_range.key for one, _ in unsure})
         for one, _ in unsure:
             state = states.get(one.id_range.key)
+            one.loss = range_loss(one.id_range, one.rows, state)
             one.is_whole = (
                 state is not None
                 and state.last >= one.id_range.upto
@@ -198,10 +200,13 @@ class _Reading:
                 and cause_of(one.after, state) == WENT_BACK  # nothing can have taken entries
             )
 
-    def _check_end(self, id_range: IdRange, rows: int) -> None:
-        """DataLoss, or a warning, if a range lacked entries that were there when it was planned."""
+    def _check_end(self, id_range: IdRange, rows: int, known: Loss | None = None) -> None:
+        """DataLoss, or a warning, if a range lacked entries that were there when it was planned.
+
+        `known`: by an earlier look, because a server may go back to where it shows nothing of that any more.
+        """
         state = stream_states(self._client, [id_range.key]).get(id_range.key)
-        loss = range_loss(id_range, rows, state)
+        loss = range_loss(id_range, rows, state) or known
         if loss is not None:
             is_counted = False
             if self._channel is not None:
