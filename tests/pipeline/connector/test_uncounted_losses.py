@@ -87,6 +87,24 @@ def test_deletions_that_were_told_of_are_not_told_of_again_by_the_next_driver(fa
         stream.run_to_end()
 
 
+def test_pending_entries_of_others_that_are_gone_when_they_are_claimed_are_told_of(fake: Server) -> None:
+    add(fake, range(1, 11))
+    fake.ask("XGROUP", "CREATE", "s", "g", 0)
+    fake.ask("XREADGROUP", "GROUP", "g", "another", "COUNT", 6, "STREAMS", "s", ">")
+    fake.ask("XTRIM", "s", "MAXLEN", 8)
+    delete(fake, [4])
+    fake.clock.advance(1_000)
+    stream = Query(**SHARED, claimMinIdle="500ms")
+
+    with pytest.warns(UserWarning, match="before they could be claimed: 3 from 1-1 to 1-4, at most"):
+        assert stream.ids() == [f"1-{seq}" for seq in (3, 5, 6, 7, 8, 9, 10)]
+    assert stream.reader.missing()["entriesMissingByCause"] == {"uncounted": 3}
+    assert fake.ask("XPENDING", "s", "g", "-", "+", 10, "another") == []
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert stream.run_to_end() == []
+
+
 @pytest.mark.filterwarnings("ignore:of the streams")
 @pytest.mark.parametrize(
     ("streams", "text"),

@@ -23,6 +23,7 @@ class Claims:
         self._min_idle_ms = min_idle_ms
         self._claimed_up_to: dict[StreamOf, bytes] = {}
         self._by_policy: set[StreamOf] = set()  # it was warned that their policy delivers again
+        self.deleted: dict[StreamOf, list[bytes]] = {}  # pending entries that were not there; the caller empties it
 
     def claim(self, client: Client, keys: list[bytes], consumer: str, count: int) -> dict[StreamOf, list[bytes]]:
         """Claim entries for a consumer, at most `count` of each stream; their ids.
@@ -43,7 +44,7 @@ class Claims:
                 looks += [["XINFO", "GROUPS", key], ["XPENDING", key, self._group, at, "+", PENDING_PAGE]]
             replies = client.pipeline(looks)
             more = []
-            claims: list[tuple[bytes, Request]] = []
+            claims: list[tuple[bytes, list[bytes]]] = []
             for key, groups, page in zip(keys, replies[::2], replies[1::2], strict=True):
                 if isinstance(page, ReplyError):
                     if not page.text.startswith(NO_GROUP):
@@ -67,18 +68,29 @@ class Claims:
                 ]
                 ready = ready[: count - len(found.get(stream, ()))]
                 if ready:
-                    claims.append((key, ["XCLAIM", key, self._group, us, least_ms, *ready]))
-            replies = client.pipeline([words for _, words in claims], retry=False)
-            for (key, _), reply in zip(claims, replies, strict=True):
+                    claims.append((key, ready))
+            replies = client.pipeline(
+                [["XCLAIM", key, self._group, us, least_ms, *ready] for key, ready in claims], retry=False
+            )
+            for (key, ready), reply in zip(claims, replies, strict=True):
                 if isinstance(reply, ReplyError):
                     if not reply.text.startswith(NO_GROUP):
                         raise refused(client, key, reply)
                     continue
-                found.setdefault((client.endpoint.name, key), []).extend(entry[0] for entry in reply if entry)
+                claimed = [entry[0] for entry in reply if entry]
+                found.setdefault((client.endpoint.name, key), []).extend(claimed)
+                self._look_for_deleted(client, key, sorted(set(ready) - set(claimed)))
             keys = more
             if not keys:
                 break
         return found
+
+    def _look_for_deleted(self, client: Client, key: bytes, unclaimed: list[bytes]) -> None:
+        """Note the entries that XCLAIM has taken off the pending list because they are not in the stream."""
+        looks = client.pipeline([["XRANGE", key, entry_id, entry_id] for entry_id in unclaimed])
+        deleted = [entry_id for entry_id, entries in zip(unclaimed, looks, strict=True) if entries == []]
+        if deleted:
+            self.deleted.setdefault((client.endpoint.name, key), []).extend(deleted)
 
     def _policy(self, groups: Reply) -> dict[bytes, Reply]:
         """What XINFO GROUPS says of our group's policy and holds; empty if it has none."""

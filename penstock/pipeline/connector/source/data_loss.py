@@ -220,6 +220,14 @@ def group_loss(read_up_to: StreamId, last_delivered: StreamId) -> Loss | None:
     return Loss(WENT_BACK, 0, f"{text}{_text(last_delivered)}: {reasons}; {_at_least(0)}", False)
 
 
+def pending_loss(entry_ids: list[bytes]) -> Loss:
+    """The possible loss of entries that were pending for other consumers and are not in the stream any more."""
+    first, last = (ids.text(one(map(ids.parse, entry_ids))).decode() for one in (min, max))
+    where = first if len(entry_ids) == 1 else f"{len(entry_ids)} from {first} to {last}"
+    text = f"pending entries of other consumers were trimmed or deleted before they could be claimed: {where}, at most"
+    return Loss(UNCOUNTED, len(entry_ids), f"{text}, because a consumer may have finished one meanwhile", False)
+
+
 # -- in a task --------------------------------------------------------------------------------------------------------
 
 

@@ -24,6 +24,7 @@ from penstock.pipeline.connector.source.data_loss import (
     find_loss,
     group_loss,
     late_loss,
+    pending_loss,
     unknown_deletions,
 )
 from penstock.pipeline.connector.source.id_ranges import IdRange, how_many
@@ -176,6 +177,10 @@ class SharedReader(StreamReader):
             for name, client in self.connections.asking.items():
                 claimed = self._claims.claim(client, self._joined[name], self._name or "", per_key)
                 self._redelivered += self._add(taken, claimed, together=False)
+            while self._claims.deleted:
+                stream, deleted = self._claims.deleted.popitem()
+                self.report_loss(stream, pending_loss(deleted))
+                self._moved = True
         wanted = self._behind_target() if self.available_now else self._joined
         found = self._read_new(wanted, per_key, done)
         if self._idle and not taken and not any(found.values()):
