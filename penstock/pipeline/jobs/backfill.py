@@ -36,7 +36,8 @@ def backfill(
     history and what the streams hold by then, in no order.
 
     DataLoss where entries may lie between history's end and the first one left in a stream (a warning with
-    `failOnDataLoss` false).
+    `failOnDataLoss` false). Start the query at once: what is trimmed between this look and its first offset is not
+    noticed.
     """
     given = {name.lower(): value for name, value in options.items()}
     for name in ("startingid", "startingtimestamp", "group"):
@@ -45,10 +46,11 @@ def backfill(
     found = source_options.read_entries(options, streaming=True)
     files = spark.read.schema(schema).parquet(history)
     _check_columns(files.schema, history)
-    ends = _kept_ends(spark, f"{checkpoint}/{ENDS}")
-    if ends is None:
-        ends = _look_up(files, None if up_to is None else ids.parse(up_to.encode()))
+    kept = _kept_ends(spark, f"{checkpoint}/{ENDS}")
+    ends = _look_up(files, None if up_to is None else ids.parse(up_to.encode())) if kept is None else kept
+    if not _has_begun(spark, checkpoint):  # later its offsets tell what is missing
         _refuse_gaps(found, {stream.encode(): end for stream, end in ends.items()})
+    if kept is None:
         _keep(spark, ends, f"{checkpoint}/{ENDS}")
     texts = [(stream, ids.text(end).decode()) for stream, (end, _) in ends.items()]
     last = spark.createDataFrame(texts, "s string, e string")
@@ -96,6 +98,14 @@ def _kept_ends(spark: Any, path: str) -> dict[str, tuple[StreamId, int]] | None:
     if not rows:
         return None
     return {row["stream"]: (ids.parse(row["id"].encode()), row["entries"]) for row in rows if row["stream"] is not None}
+
+
+def _has_begun(spark: Any, checkpoint: str) -> bool:
+    """Whether the query has written an offset."""
+    try:
+        return not spark.read.text(f"{checkpoint}/offsets").isEmpty()
+    except AnalysisException:
+        return False
 
 
 def _keep(spark: Any, ends: dict[str, tuple[StreamId, int]], path: str) -> None:

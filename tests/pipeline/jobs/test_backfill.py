@@ -87,6 +87,20 @@ def test_a_gap_ends_the_query_before_it_begins(
         jobs.backfill(spark, str(tmp_path / "old"), SCHEMA, checkpoint, {**options, "failOnDataLoss": "false"})
 
 
+def test_a_gap_that_comes_before_the_query_has_begun_is_noticed_at_its_next_start(
+    spark: Any, server: redis.Redis, endpoint: str, tmp_path: Path, checkpoint: str
+) -> None:
+    archive(spark, tmp_path / "old", [("s", f"{at}-0", at) for at in range(1, 11)])
+    for at in range(1, 16):
+        server.xadd("s", {"n": at}, f"{at}-0")
+    options = {"endpoints": endpoint, "stream": "s"}
+    jobs.backfill(spark, str(tmp_path / "old"), SCHEMA, checkpoint, options)
+    server.xtrim("s", maxlen=4, approximate=False)
+
+    with pytest.raises(DataLoss, match="the history ends at 10-0, the first entry left is 12-0"):
+        jobs.backfill(spark, str(tmp_path / "old"), SCHEMA, checkpoint, options)
+
+
 def test_a_backfill_takes_no_other_start() -> None:
     with pytest.raises(OptionError, match="begins where the history ends: it takes no option 'startingid'"):
         jobs.backfill(None, "old", SCHEMA, "checkpoint", {"stream": "s", "startingId": "latest"})
