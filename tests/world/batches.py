@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 
 from penstock.pipeline.connector.sink.ledger import Task
-from penstock.pipeline.connector.sink.sink_options import read_sink
-from penstock.pipeline.connector.sink.sink_writer import commit_batch, write_task
+from penstock.pipeline.connector.sink.sink_options import SinkOptions, read_sink
+from penstock.pipeline.connector.sink.sink_writer import Written, commit_batch, write_task
 from penstock.pipeline.errors import DataLoss, PipelineError
 from tests.pipeline.driving import Query
 from tests.world.actors import OK, REFUSED, Actor, Write
 from tests.world.client import Client
-from tests.world.fibers import Fiber, connector_in
+from tests.world.fibers import Fiber, connector_in, current
 from tests.world.memory import used_bytes
 from tests.world.process import Machine
 
@@ -35,6 +35,7 @@ IS_TOLD: Final = "(marker '"  # of an error that names the marker which has othe
 TOLD: Final = re.compile(r"(\d+)(?: of \d+)? entries|at most (\d+)")  # in a warning of missing entries
 UNKNOWN: Final = "not known how many"
 DEADLY_PAGES: Final = (0, 0, 1, 5, 30)  # after which a task dies
+DEADLY_WAITS: Final = (0, 1, 2, 3, 4, 5, 6, 8, 10, 15, 25)  # for replies, after which a task dies
 LATEST: Final = 5  # entries of which one is deleted beside a trim
 SHOWN: Final = 5
 
@@ -153,9 +154,8 @@ class BatchQuery(Actor):
         for partition, task in enumerate(query.tasks()):
             while True:
                 try:
-                    messages.append(
-                        write_task(found, Task(f"q{self.number}", number, partition, follows=True), self._pages(task))
-                    )
+                    name = Task(f"q{self.number}", number, partition, follows=True)
+                    messages.append(self._written(found, name, self._pages(task)))
                     break
                 except TaskDies:
                     self.world.story.tell(self.name, f"task {partition} of batch {number} is run again")
@@ -165,6 +165,9 @@ class BatchQuery(Actor):
         self._note(query)
         self.world.story.tell(self.name, f"batch {number} is committed: {len(messages)} tasks")
         return True
+
+    def _written(self, found: SinkOptions, name: Task, pages: Generator[Any, None, None]) -> Written:
+        return write_task(found, name, pages)
 
     def _pages(self, task: Any) -> Generator[Any, None, None]:
         assert self._query is not None, "it has planned the task"
@@ -181,6 +184,19 @@ class BatchQuery(Actor):
 
     def _fails(self, likelihood: float) -> bool:
         return self.world.is_loaded and self.chance.random() < likelihood
+
+
+class FragileQuery(BatchQuery):
+    """Its tasks die amid their requests: what they have sent is written or not, and a page is written in part."""
+
+    def _written(self, found: SinkOptions, name: Task, pages: Generator[Any, None, None]) -> Written:
+        fiber = current()
+        if self._fails(0.3):
+            fiber.waits_left, fiber.death = self.chance.choice(DEADLY_WAITS), TaskDies
+        try:
+            return super()._written(found, name, pages)
+        finally:
+            fiber.waits_left = float("inf")
 
 
 def within(world: "World") -> AbstractContextManager[None]:

@@ -190,4 +190,8 @@ if find_spec("pyarrow") is not None and find_spec("pyspark") is not None:
         "importers", (Producer, Pusher, Counter, Wanderer, Administrator), 1,
         (Producer, Pusher, Counter, importers.Import), judges=(importers.judge,), within=importers.within,
     )  # fmt: skip
-    ALL.update({cast.name: cast for cast in (BATCHES, IMPORTERS)})
+    RERUNS: Final = Cast(
+        "reruns", (batches.RowFeeder, batches.FragileQuery, Administrator), 0,
+        (batches.RowFeeder, batches.FragileQuery), judges=(batches.judge,), within=batches.within,
+    )  # fmt: skip
+    ALL.update({cast.name: cast for cast in (BATCHES, IMPORTERS, RERUNS)})

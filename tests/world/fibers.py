@@ -33,14 +33,17 @@ class Ended(BaseException):
 class Fiber:
     """`run` gives what `work` returns or raises. Within, `wait_for` lets the world go on until a coroutine ends.
 
-    warned: the texts of Python's warnings within.
+    warned: the texts of Python's warnings within. waits_left: so often `wait_for` waits, then it raises `death`.
     """
+
+    death: type[Exception] = RuntimeError
 
     def __init__(self, work: Callable[[], Any]) -> None:
         self._stack = greenlet(work)
         self._stack.fiber = self
         self._is_over = False
         self.warned: list[str] = []
+        self.waits_left: float = float("inf")
 
     async def run(self) -> Any:
         found = self._stack.switch()
@@ -62,6 +65,10 @@ class Fiber:
         if self._is_over:
             wanted.close()
             raise Ended
+        self.waits_left -= 1
+        if self.waits_left < 0:
+            wanted.close()
+            raise self.death
         world = self._stack.parent
         assert world is not None, "a fiber runs within a world"
         return world.switch(wanted)
@@ -109,7 +116,7 @@ class Socket(ClientEnd):
         if not self._received and self.is_open:
             if self._timeout_s == 0.0:
                 raise BlockingIOError
-            _fiber().wait_for(self._arrives())  # not always that in which the connection was made
+            current().wait_for(self._arrives())  # not always that in which the connection was made
         found = bytes(self._received[:most])
         del self._received[:most]
         return found
@@ -137,7 +144,7 @@ class Sockets:
 
     def create_connection(self, address: tuple[str, int], timeout_s: float) -> Any:
         end = Socket(self._network)
-        _fiber().wait_for(end.open(self._machine))
+        current().wait_for(end.open(self._machine))
         return end
 
 
@@ -151,7 +158,7 @@ class _Time:
         return self._loop.time()
 
     def sleep(self, seconds: float) -> None:
-        _fiber().wait_for(asyncio.sleep(seconds))
+        current().wait_for(asyncio.sleep(seconds))
 
 
 class _Secrets:
@@ -164,7 +171,7 @@ class _Secrets:
         return self._chance.randbytes(size).hex()
 
 
-def _fiber() -> Fiber:
+def current() -> Fiber:
     fiber = _fiber_if_any()
     assert fiber is not None, "the connector is in a fiber"
     return fiber

@@ -56,7 +56,7 @@ def test_no_judge_objects_to_a_world(seed: int) -> None:
 @pytest.mark.parametrize("seed", seeds(4, 100))
 @pytest.mark.parametrize(
     "cast",
-    [cast for cast in casts.ALL.values() if cast.name not in ("queues", "batches", "importers")],
+    [cast for cast in casts.ALL.values() if cast.name not in ("queues", "batches", "importers", "reruns")],
     ids=attrgetter("name"),
 )
 def test_no_judge_objects_to_a_world_of_another_cast(cast: casts.Cast, seed: int) -> None:
