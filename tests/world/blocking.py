@@ -8,7 +8,8 @@ import asyncio
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from itertools import pairwise
+from itertools import combinations, islice, pairwise
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final
 
 from tests.world.actors import OK, Actor, Write
@@ -193,9 +194,8 @@ async def judge(world: "World", client: Client) -> list[str]:
     }
     objections: list[str] = []
     for key, here in left.items():
-        found = Served(world, waits[key], given[key], here)
-        objections += [*found.waited_in_vain(), *found.out_of_turn(), *found.out_of_order()]
-    return objections[:SHOWN] + followed(world, waits[NEWS], await client.ask(b"XRANGE", NEWS, b"-", b"+"), given[NEWS])
+        objections += islice(Served(world, waits[key], given[key], here).objections(), SHOWN)
+    return objections + followed(world, waits[NEWS], await client.ask(b"XRANGE", NEWS, b"-", b"+"), given[NEWS])
 
 
 class Served:
@@ -207,6 +207,12 @@ class Served:
         self.left = left
         self.jumps_s = [at_s for at_s, _ in world.machine.clock.jumps]
         self.pops = {wait.name: wait for wait in self.waits if wait.name is not None}
+
+    def objections(self) -> Iterator[str]:
+        yield from self.waited_in_vain()
+        yield from self.out_of_turn()
+        yield from self.mixed_up()
+        yield from self.out_of_order()
 
     def _jumped(self, wait: Wait) -> bool:
         return any(wait.sent_s <= at_s <= wait.done_s for at_s in self.jumps_s)
@@ -249,6 +255,23 @@ class Served:
                     yield (
                         f"{late.actor}, which came at {late.sent_s:.6f}, got {name.decode()} of {push.sent_s:.6f} "
                         f"before {wait.actor}, which waits at {wait.key.decode()} since {wait.arrives_s:.6f}"
+                    )
+
+    def mixed_up(self) -> Iterator[str]:
+        """What one request offered went to readers in another order than that in which these had come."""
+        taken: dict[tuple[bytes, float], list[tuple[int, Wait]]] = defaultdict(list)
+        for name, pop in self.pops.items():
+            giver, _, place = name.partition(b".")
+            sent_s = self.given[name].write.sent_s
+            if pop.arrives_s < sent_s:
+                taken[giver, sent_s].append((int(place), pop))
+        for (_, sent_s), found in taken.items():
+            found.sort(key=itemgetter(0))
+            for (_, one), (_, other) in combinations(found, 2):
+                if other.arrives_s < one.sent_s:
+                    yield (
+                        f"of what was offered at {sent_s:.6f}, {one.actor}, which came at {one.sent_s:.6f}, got "
+                        f"{one.name!r}, and {other.actor}, which waited since {other.arrives_s:.6f}, {other.name!r}"
                     )
 
     def out_of_order(self) -> Iterator[str]:

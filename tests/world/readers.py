@@ -1,5 +1,6 @@
 """Consumers of a group that wait for entries one by one, and the judge of their order: first come, first served."""
 
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 from tests.world.actors import OK
@@ -81,7 +82,7 @@ async def judge(world: "World", client: Client) -> list[str]:
         for name, place in places.items():
             given[name].place = place  # also where the addition's reply was lost
     found = Served(world, waits, given, set(left))
-    return [*found.waited_in_vain(), *found.out_of_turn(), *found.out_of_order()][:SHOWN] + _twice(waits)
+    return [*islice(found.objections(), SHOWN), *_twice(waits)]
 
 
 def _twice(waits: list[Wait]) -> list[str]:

@@ -40,6 +40,8 @@ TURNED_BACK_OF_CASTS = {
     (casts.QUOTAS, 2): "a restart began a new span of RATE",
     (casts.DUMPS, 13): "FLUSHALL did not save: what it had emptied came back",
     (casts.DUMPS, 15): "a child put its file in place after its server had been killed, over a newer one",
+    (casts.READERS, 5_000_001): "blocked requests had falling numbers: the last one was served first",
+    (casts.WAITING, 5_000_000): "what one request offered went to readers in another order than that of their coming",
     (casts.READERS, 2): "readers of a group were served last come first served",
     (casts.REWINDS, 20): "an entry behind a raised and lowered last id came into a segment with lower ids",
     (casts.SUBSCRIBERS, 0): "the last of several subscribers was sent nothing; several messages came in reversed order",
