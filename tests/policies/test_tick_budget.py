@@ -178,15 +178,35 @@ def blocked_readers(scene: Scene, count: int) -> list[Dialogue]:
     return readers
 
 
+@pytest.mark.parametrize("claim", ["", "CLAIM 100 "])
 @pytest.mark.parametrize("line", ["XTRIM s MINID {}-0", "PENSTOCK.POLICY s GROUP g MAXDELIVER 1 DEADLETTER dead"])
-def test_a_reader_gets_what_stands_behind_more_than_a_read_sets_aside(line: str) -> None:
+def test_a_reader_gets_what_stands_behind_more_than_a_read_sets_aside(line: str, claim: str) -> None:
     most = 2 * MOST_SKIPPED + 5
     scene = Scene(most, "ACKWAIT 1000")
     bob = scene.client.another()
     scene.client(f"XADD s {most + 1}-0 f v", "XREADGROUP GROUP g w STREAMS s >")
     scene.client(f"XNACK s g FAIL IDS {most} " + " ".join(f"{number}-0" for number in range(1, most + 1)))
     scene.client(line.format(most + 1), f"XNACK s g FAIL IDS 1 {most + 1}-0 RETRYCOUNT 0")
-    bob("XREADGROUP GROUP g bob BLOCK 0 STREAMS s >")
+    bob(f"XREADGROUP GROUP g bob BLOCK 0 {claim}STREAMS s >")
+    for _ in range(3):
+        scene.tick()
+
+    assert [entry[0] for entry in bob.arrived()[0][0][1]] == [b"%d-0" % (most + 1)]
+
+
+@pytest.mark.parametrize("claim", ["", "CLAIM 100 "])
+def test_more_than_a_read_sets_aside_that_cannot_move_keep_no_tick_busy_and_hide_nothing_for_ever(claim: str) -> None:
+    most = MOST_SKIPPED + 5
+    scene = Scene(most + 1, "ACKWAIT 60000 MAXDELIVER 1 DEADLETTER dead")
+    bob = scene.client.another()
+    scene.client("RPUSH dead x", f"XNACK s g FAIL IDS {most} " + " ".join(f"{at}-0" for at in range(1, most + 1)))
+    scene.client(f"XNACK s g SILENT IDS 1 {most + 1}-0")
+    bob(f"XREADGROUP GROUP g bob BLOCK 0 {claim}STREAMS s >")
+    for _ in range(3):
+        scene.tick()
+    assert not scene.is_due()
+    scene.client("DEL dead")
+    scene.clock.advance(leases.RETRY_MS)
     for _ in range(3):
         scene.tick()
 

@@ -138,7 +138,8 @@ def next_redeliveries(
         if len(again.taken) >= max_count or len(again.deleted) + len(again.dead) >= MOST_SKIPPED:
             break
         if not block.segment.is_live(slot):
-            again.deleted.append((block, slot))
+            if policy.settings.ack_wait_ms != NONE:  # else CLAIM leaves it pending, as in Redis
+                again.deleted.append((block, slot))
             continue
         if group.is_new_again(found) and (again.room or _needs_no_room(target, policy)):
             continue  # it may be handed out as new
@@ -189,10 +190,10 @@ def _deliver_again(
     group = target.group
     again = next_redeliveries(ctx, target, policy, claim_ms, max_count, budget)
     delivered_before = sum(block.counts[slot] > 0 for block, slot in again.taken)
-    if claim_ms == NONE:
-        leases.drop_deleted(ctx, target.key, group, again.deleted)
+    leases.drop_deleted(ctx, target.key, group, again.deleted)
+    gone = len(again.deleted)
     if again.dead:
-        dead_letters.move_all(ctx, target.key, target.stream, group, policy, again.dead)
+        gone += dead_letters.move_all(ctx, target.key, target.stream, group, policy, again.dead)
     if again.taken:
         runs = in_runs(again.taken)
         group.pel.give_all(runs, consumer, ctx.now_ms, COUNT_UP)
@@ -203,7 +204,7 @@ def _deliver_again(
         ctx.policies.redelivered += delivered_before
         settling.delivered(ctx, target.key, target.stream, group, ctx.now_ms)
     policy.is_short = policy.is_short or again.lacks_room
-    if len(again.deleted) + len(again.dead) >= MOST_SKIPPED:
+    if gone and len(again.deleted) + len(again.dead) >= MOST_SKIPPED:
         ctx.blocking.serve_later(ctx.db_index, target.key)
     if again.dead:
         settling.moved_to_dead_letters(ctx, target.key, target.stream, group)

@@ -130,10 +130,12 @@ def put_new_aside(
 
 def move_all(
     ctx: Context, key: bytes, stream: Stream, group: Group, policy: GroupPolicy, slots: list[PendingSlot]
-) -> None:
-    """`move` for exhausted and expired entries, each with its own count."""
+) -> int:
+    """`move` for exhausted and expired entries, each with its own count; returns how many moved."""
+    moved = 0
     for block, slot in slots:
-        move(ctx, key, stream, group, policy, (block, slot), block.counts[slot])
+        moved += move(ctx, key, stream, group, policy, (block, slot), block.counts[slot])
+    return moved
 
 
 def added_to(fields: list[bytes]) -> list[bytes]:

@@ -329,7 +329,8 @@ def _try_again(ctx: Context, key: bytes, stream: Stream, group: Group, policy: G
     policy.examine_anew()
     dead = [found for found in group.pel.order.in_nack_zone() if dead_letters.is_due(group, policy, found, ctx.now_ms)]
     most = max(budget.moves, 0)
-    dead_letters.move_all(ctx, key, stream, group, policy, dead[:most])
+    if dead_letters.move_all(ctx, key, stream, group, policy, dead[:most]):
+        ctx.signal(key)  # a read that met too many of them has not seen what is behind them
     budget.moves -= min(len(dead), most)
     if len(dead) > most:
         policy.blocked = was_blocked
