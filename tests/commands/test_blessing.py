@@ -39,6 +39,12 @@ def test_a_blessing_is_logged_and_published_where_it_changes() -> None:
     assert [step.events for step in steps[1:]] == [["@0 bless k"], [], ["@0 unbless k"]]
 
 
+def test_help_names_every_subcommand(dialogue: Dialogue) -> None:
+    lines = dialogue("BLESS HELP")
+
+    assert [line.split()[0] for line in lines[1::2]] == [b"CLEAR", b"GET", b"SCAN", b"SET", b"HELP"]
+
+
 CARRIED = [
     ("SET b w", "b", [b"NO-EVICT"]),
     ("SUNIONSTORE b s", "b", [b"NO-EVICT"]),

@@ -386,6 +386,11 @@ SINCE_9_2 = {
         ("ZRANGESTORE t z ( 5 BYSCORE", "-ERR min or max is not a float"),
         ("ZREVRANGEBYSCORE z 5 (0", "*1 $a"),
     ],
+    "a large sorted set is a btree": [
+        ("CONFIG SET zset-max-listpack-entries 1", "+OK"),
+        ("ZADD z 1 a 2 b", ":2"),
+        ("OBJECT ENCODING z", "$btree"),
+    ],
     "what is not in 9.2 is unknown": [
         ("XADD s 1-0 f v", "$1-0"),
         ("XGROUP CREATE s g 0", "+OK"),

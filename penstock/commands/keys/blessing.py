@@ -6,6 +6,7 @@ Tests: transcripts blessed_keys; cases commands/test_blessing.
 from typing import Final
 
 from penstock.commands.common.collection_scan import answer
+from penstock.commands.common.help import declare_help
 from penstock.commands.common.scan_cursor import read_count, read_cursor
 from penstock.engine import refusals
 from penstock.engine.context import Context
@@ -14,7 +15,15 @@ from penstock.protocol import reply
 
 PAGE: Final = 1024  # the default COUNT
 
+HELP: Final = (
+    ("CLEAR <key> NO-EVICT", "Let eviction choose a key again."),
+    ("GET <key>", "Return the flags of a key."),
+    ("SCAN <cursor> NO-EVICT [COUNT <count>]", "Iterate over the blessed keys of the database."),
+    ("SET <key> NO-EVICT", "Protect a key from eviction."),
+)
+
 container("BLESS", group="generic", since="8.12.0", summary="Commands for keys that are never evicted.")
+declare_help("BLESS", group="generic", since="8.12.0", lines=HELP)
 
 
 def _check(ctx: Context, key: bytes, flag: bytes) -> None:

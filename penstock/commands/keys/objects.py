@@ -53,7 +53,10 @@ def encoding(ctx: Context, args: list[bytes]) -> bytes:
     value = _look(ctx, key)
     if value is None:
         return reply.null(ctx.resp3)
-    return reply.bulk(encoding_of(key, value))
+    name = encoding_of(key, value)
+    if name == b"skiplist" and ctx.compatibility.is_valkey_since("9.2.0"):
+        return reply.bulk(b"btree")
+    return reply.bulk(name)
 
 
 def encoding_of(key: bytes, value: Value) -> bytes:
