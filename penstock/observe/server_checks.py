@@ -178,6 +178,18 @@ def of_disk(asked: Asked) -> Iterator[Finding]:
     yield Finding.judged(is_full, "disk", shown, "a rewrite of the log needs as much again", f"df -h {folder}")
 
 
+def _errors(fields: Fields) -> int:
+    """Error replies, without one for each connection to a command that the server does not have.
+
+    redis-py 8 sends CLIENT MAINT_NOTIFICATIONS when it connects, which only Redis Cloud answers. A command that is not
+    known has no cmdstat.
+    """
+    ofs = [_pairs(value) for name, value in fields.items() if name.startswith("cmdstat_")]
+    known = sum(int(one.get("failed_calls", "0")) + int(one.get("rejected_calls", "0")) for one in ofs)
+    unknown = int(fields.get("total_error_replies", "0")) - known
+    return known + max(unknown - int(fields.get("total_connections_received", "0")), 0)
+
+
 def of_clients(asked: Asked) -> Iterator[Finding]:
     fields = asked.fields
     count, most = int(fields["connected_clients"]), int(fields["maxclients"])
@@ -188,7 +200,7 @@ def of_clients(asked: Asked) -> Iterator[Finding]:
     if rejected:
         advice = "raise maxclients, or look for clients that do not close"
         yield Finding.problem("rejected clients", str(rejected), advice, "CLIENT LIST")
-    errors, commands = int(fields.get("total_error_replies", "0")), int(fields["total_commands_processed"])
+    errors, commands = _errors(fields), int(fields["total_commands_processed"])
     shown = f"{commands}, {errors} error replies"
     advice = "more than one request of ten fails"
     yield Finding.judged(errors * 10 > commands, "requests", shown, advice, "INFO errorstats")

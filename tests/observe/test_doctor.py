@@ -188,6 +188,20 @@ def test_a_way_that_others_can_read_is_a_problem(url: str, expected: list[tuple[
     assert problems(of_clients(asked_of({}, url, requirepass=""))) == expected
 
 
+def test_what_clients_ask_as_they_connect_is_no_problem(capsys: pytest.CaptureFixture[str]) -> None:
+    with penstock.Server() as server:
+        for _ in range(30):
+            with redis.from_url(server.url) as client:
+                client.get("k")
+        quiet = found_by_doctor(capsys, server.url)
+        for _ in range(30):
+            with pytest.raises(redis.ResponseError), redis.from_url(server.url) as client:
+                client.lpush("k")
+        failing = found_by_doctor(capsys, server.url)
+
+    assert ("requests" in quiet, failing["requests"]["level"]) == (False, "problem")
+
+
 def test_links_that_are_down_are_problems() -> None:
     replica = asked_of({"role": "slave", "master_host": "h", "master_port": "1", "master_link_status": "down"})
     master = asked_of({"role": "master", "slave0": "ip=a,port=7,state=online", "slave1": "ip=b,port=8,state=send_bulk"})
