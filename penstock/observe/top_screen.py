@@ -19,7 +19,7 @@ SORTS: Final[dict[str, tuple[str, Callable[[GroupState], Any]]]] = {  # by key: 
     "d": ("dead letters", lambda one: -one.dead_letters),
     "n": ("name", lambda one: 0),
 }
-HELP: Final = "sort: t o l p d n   / filter   a only pending   s streams   arrows, space: scroll   q ends"
+HELP: Final = "sort: t o l p d n  / filter  a pending  s streams  arrows, space: scroll  q ends"
 
 
 class Screen:

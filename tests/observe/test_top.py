@@ -66,6 +66,10 @@ def test_the_groups_that_are_stuck_are_on_a_screen_of_24_lines(survey: Survey) -
     assert lines[1].startswith(f"1 to 20 of {STREAMS + 3} groups, 3 stuck, in {STREAMS} streams, by trouble")
 
 
+def test_the_last_line_of_80_columns_says_how_top_ends(survey: Survey) -> None:
+    assert lines_of(Screen("redis://localhost"), survey)[-1].endswith("q ends")
+
+
 def test_the_screen_is_filtered_by_a_part_of_a_name_and_says_what_it_leaves_out(survey: Survey) -> None:
     lines = lines_of(pressed(Screen("redis://h"), "/99\rn"), survey)
 
