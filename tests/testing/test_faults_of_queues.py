@@ -68,7 +68,6 @@ def test_a_reset_in_a_pipeline_leaves_its_first_requests_done(
     pipeline = client.pipeline(transaction=False)
     for _ in range(4):
         pipeline.incr("n")
-    client.ping()
 
     server.faults.reset_after(requests)
     with pytest.raises(RedisConnectionError):
@@ -87,6 +86,26 @@ def test_a_reset_in_a_transaction_leaves_nothing_done(server: penstock.Server, c
         pipeline.execute()
 
     assert client.get("n") is None
+
+
+def test_faults_find_the_same_whether_a_client_is_connected_yet(server: penstock.Server) -> None:
+    options: dict[str, Any] = {"retry": None, "db": 1, "client_name": "worker"}
+
+    server.faults.drop_replies()
+    with pytest.raises(RedisConnectionError):
+        server.client(**options).xadd("jobs", {"number": 1})
+    server.faults.reset_after(1)
+    with pytest.raises(RedisConnectionError):
+        server.client(**options).pipeline(transaction=False).incr("n").incr("n").execute()
+    server.clock.stop()
+    began = server.clock.now_us()
+    with server.faults.slow(seconds=2):
+        client = server.client(**options)
+        client.ping()
+
+    assert server.clock.now_us() == began + 2_000_000
+    assert client.xlen("jobs") == 1
+    assert client.get("n") == b"1"
 
 
 def test_a_reset_counts_requests_that_come_in_pieces(server: penstock.Server, client: Any) -> None:

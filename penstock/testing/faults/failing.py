@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from penstock.testing.connections.links import Link
 
 NO_RESET: Final = -1
+OPENING: Final = frozenset({b"AUTH", b"CLIENT", b"HELLO", b"SELECT"})  # what libraries send when they connect
 MISCONF: Final = b"MISCONF Errors writing to the AOF file: No space left on device"  # Redis 8.6.3, disk full
 
 
@@ -28,7 +29,10 @@ class Died(BaseException):
 
 
 class Faults:
-    """The faults of one embedded server. They concern its clients in the process, not those of its socket."""
+    """The faults of one embedded server. They concern its clients in the process, not those of its socket.
+
+    HELLO, AUTH, SELECT and CLIENT are not counted, lost or slow: whether a client is connected yet makes no difference.
+    """
 
     Died: Final = Died
 
@@ -192,7 +196,7 @@ class Faults:
 
     def requests_through(self, link: "Link", requests: bytes) -> bytes:
         """The part of a client's bytes that reaches the server; called with the lock held."""
-        if self._slow_us:
+        if self._slow_us and not _opens(requests):
             self._move_clock(self._slow_us)
         if self._requests_left == NO_RESET:
             return requests
@@ -200,12 +204,13 @@ class Faults:
         reader.feed(requests)
         through = bytearray()
         while (words := reader.gets()) is not None:
-            if self._requests_left == 0:
+            is_counted = words[0].upper() not in OPENING
+            if is_counted and self._requests_left == 0:
                 self._requests_left = NO_RESET
                 self._readers.clear()
                 link.is_reset = True
                 break
-            self._requests_left -= 1
+            self._requests_left -= is_counted
             through += bulks(words)
         return bytes(through)
 
@@ -217,7 +222,7 @@ class Faults:
             self._deaths.remove(command)
             link.dies(Died(command.decode()))
             return True
-        if self._drops:
+        if self._drops and command not in OPENING:
             self._drops -= 1
             link.end_soon()
             return True
@@ -225,3 +230,11 @@ class Faults:
             self._held.append((link, replies))
             return True
         return False
+
+
+def _opens(requests: bytes) -> bool:
+    """Whether a client sends what opens a connection only."""
+    reader = hiredis.Reader(notEnoughData=None)
+    reader.feed(requests)
+    words = reader.gets()
+    return words is not None and words[0].upper() in OPENING
