@@ -155,10 +155,14 @@ class TlsTransport:
         if self._is_closed:
             return
         self._is_closed = True
+        is_sent = not self._plain.get_write_buffer_size()
         with suppress(ssl.SSLError):  # the peer's close_notify has not come, and is not waited for
             self._tls.unwrap()
         self._pass_on()
-        self._plain.close()
+        if is_sent and self._plain.get_write_buffer_size():
+            self._plain.abort()  # the close_notify alone keeps no connection open, where the peer reads nothing
+        else:
+            self._plain.close()
 
     def abort(self) -> None:
         """Close now; unsent bytes are lost. Also before the connection is made, and during the handshake."""
