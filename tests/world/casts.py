@@ -17,6 +17,7 @@ from tests.world import (
     quotas,
     readers,
     registers,
+    reloading,
     rewinding,
     rights,
     subscribers,
@@ -156,6 +157,12 @@ LIMITS: Final = Cast(
     "limits", (registers.Setter, Producer, Worker, Pusher, Popper, Counter, Administrator), 0, (memory.Limiter,),
     judges=(memory.judge, registers.judge),
 )  # fmt: skip
+RELOADS: Final = Cast(
+    "reloads",
+    (reloading.Glutton, registers.Setter, Worker, Popper, Pusher, Counter, Administrator, Wanderer, reloading.Reloader),
+    2, (reloading.Reloader, reloading.Glutton, Producer),
+    faults=failing.WITH_HALF_CLOSES, directives=reloading.closing, judges=(registers.judge,),
+)  # fmt: skip
 SUBSCRIBERS: Final = Cast(
     "subscribers", (subscribers.Publisher, subscribers.Subscriber, subscribers.Subscriber, Administrator), 1,
     (subscribers.Publisher, subscribers.Subscriber),
@@ -176,6 +183,7 @@ ALL: Final = {
         READERS,
         REWINDS,
         LIMITS,
+        RELOADS,
         SUBSCRIBERS,
     )
 }
