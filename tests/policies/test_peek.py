@@ -7,6 +7,7 @@ from hypothesis import strategies
 from tests.policies.conftest import PolicyDialogue, made
 from tests.policies.history import History
 from tests.policies.test_retention import refused
+from tests.support.engines import value_of
 from tests.support.keyspace_picture import keyspace
 from tests.support.lines_run import lines_run
 
@@ -51,6 +52,19 @@ def test_what_is_delivered_again_counts_for_its_value(dialogue: PolicyDialogue) 
 
     assert [row[0] for row in shown] == [b"1-0", b"3-0", b"2-0"]
     assert dialogue("XREADGROUP GROUP g a STREAMS s >")[0][1] == shown
+
+
+@pytest.mark.parametrize("order", ["PRIORITY p", "KEY k FAIR YES", "KEY k PRIORITY p"])
+def test_a_peek_further_than_lookahead_changes_nothing(dialogue: PolicyDialogue, order: str) -> None:
+    dialogue(*[f"XADD s {at}-0 k {at} p {at}" for at in range(1, 6)], "XGROUP CREATE s g 0")
+    dialogue(f"PENSTOCK.POLICY s GROUP g ACKWAIT 1000 LOOKAHEAD 1 {order}")
+    shown = dialogue("PENSTOCK.PEEK s g COUNT 4")
+    group = value_of(dialogue.engine, b"s").groups[b"g"]
+    group.policy.choice.check()
+
+    assert dialogue("PENSTOCK.PEEK s g COUNT 4") == shown
+    assert dialogue("XREADGROUP GROUP g a COUNT 4 STREAMS s >")[0][1] == shown
+    assert len(dialogue("XREADGROUP GROUP g a STREAMS s >")[0][1]) == 1
 
 
 @pytest.mark.parametrize(

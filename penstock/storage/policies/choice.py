@@ -202,7 +202,7 @@ class Choice:
         for entry_id, rank, value, expires_ms, waited in self._picks:
             if waited:
                 self.add_waiting(entry_id, rank, value, expires_ms)
-            else:
+            elif entry_id <= seen_to:
                 self.add_seen(entry_id, rank, value, expires_ms)
         for value, turn in self._former_turns.items():
             self.touched[value] = None
@@ -278,6 +278,8 @@ class Choice:
         assert all(self.position < entry_id <= self.seen_to for entry_id in self.expired)
         cells = {(value, rank if value is None else 0, entry_id) for entry_id, (rank, value) in self.ranks.items()}
         assert cells == {(value, *cell) for value, queue in self.queues.items() for cell in queue}
+        assert len(cells) == sum(len(queue) for queue in self.queues.values()), "an entry is in a queue twice"
+        assert all(self.position < entry_id <= self.seen_to for entry_id in self.seen)
         assert all(self.queues.values())
         assert sorted(self._cells.values()) == list(self._order)
         assert {cell: value for value, cell in self._cells.items()} == self._values
