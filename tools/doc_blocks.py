@@ -43,6 +43,10 @@ PAGES: Final = [
     ROOT / "README.md",
     *(path for path in sorted((ROOT / "docs").glob("*.md")) if path.name not in WITH_OWN_TESTS),
 ]
+REFERENCE: Final = (
+    Path.home() / ".cache/penstock-reference/redis/bin"
+)  # where `tools/reference-server redis` puts redis-cli
+SEARCHED: Final = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"], str(REFERENCE)])
 BLOCK: Final = re.compile(r"^(?P<before>.*)\n```(?P<language>\w*)\n(?P<text>(?:.*\n)*?)```$", re.MULTILINE)
 NOT_RUN: Final = re.compile(r"<!-- not run: .+ -->")
 SERVER: Final = re.compile(r"penstock serve\b(?!.*--check)")
@@ -79,8 +83,7 @@ class PageRun:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._servers: list[subprocess.Popen[bytes]] = []
-        programs = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-        self._environment = os.environ | {"PATH": programs, "PYTHONPATH": str(ROOT)}
+        self._environment = os.environ | {"PATH": SEARCHED, "PYTHONPATH": str(ROOT)}
 
     def run(self, block: Block) -> str:
         """Why the block fails, or nothing."""

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from tools.doc_blocks import CANNOT, PAGES, ROOT, Block, blocks_of, run_page
+from tools.doc_blocks import CANNOT, PAGES, ROOT, SEARCHED, Block, blocks_of, run_page
 
 PROGRAMS = ("bash", "curl", "redis-cli")
-MISSING = [name for name in PROGRAMS if shutil.which(name) is None]
+MISSING = [name for name in PROGRAMS if shutil.which(name, path=SEARCHED) is None]
 
 
 def is_known(block: Block) -> bool:
