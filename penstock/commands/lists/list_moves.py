@@ -73,11 +73,7 @@ def _move(ctx: Context, source: bytes, destination: bytes, from_left: bool, to_l
     summary="Moves an item from an end of one list to an end of another, or of the same one.",
 )
 def lmove(ctx: Context, args: list[bytes]) -> bytes:
-    answer = _move(ctx, args[1], args[2], read_end(args[3]), read_end(args[4]))
-    if answer is None:
-        return reply.null(ctx.resp3)
-    ctx.log_request(args)
-    return answer
+    return _move_now(ctx, args, read_end(args[3]), read_end(args[4]))
 
 
 @command(
@@ -90,7 +86,11 @@ def lmove(ctx: Context, args: list[bytes]) -> bytes:
     summary="Moves an item from the right end of one list to the left end of another, or of the same one.",
 )
 def rpoplpush(ctx: Context, args: list[bytes]) -> bytes:
-    answer = _move(ctx, args[1], args[2], from_left=False, to_left=True)
+    return _move_now(ctx, args, from_left=False, to_left=True)
+
+
+def _move_now(ctx: Context, args: list[bytes], from_left: bool, to_left: bool) -> bytes:
+    answer = _move(ctx, args[1], args[2], from_left, to_left)
     if answer is None:
         return reply.null(ctx.resp3)
     ctx.log_request(args)
@@ -106,14 +106,7 @@ def rpoplpush(ctx: Context, args: list[bytes]) -> bytes:
     summary="Moves an item from an end of one list to an end of another; blocks until there is one.",
 )
 def blmove(ctx: Context, args: list[bytes]) -> bytes:
-    _, source, destination, wherefrom, whereto, timeout = args
-    from_left, to_left = read_end(wherefrom), read_end(whereto)
-    deadline_ms = deadline_of(ctx, timeout)
-    answer = _move(ctx, source, destination, from_left, to_left)
-    if answer is None:
-        return wait(ctx, [source], deadline_ms, reply.null(ctx.resp3))
-    ctx.log(b"LMOVE", source, destination, wherefrom, whereto)
-    return answer
+    return _move_or_wait(ctx, args, b"LMOVE", read_end(args[3]), read_end(args[4]))
 
 
 @command(
@@ -127,12 +120,16 @@ def blmove(ctx: Context, args: list[bytes]) -> bytes:
     summary="Moves an item from the right end of one list to the left end of another; blocks until there is one.",
 )
 def brpoplpush(ctx: Context, args: list[bytes]) -> bytes:
-    _, source, destination, timeout = args
-    deadline_ms = deadline_of(ctx, timeout)
-    answer = _move(ctx, source, destination, from_left=False, to_left=True)
+    return _move_or_wait(ctx, args, b"RPOPLPUSH", from_left=False, to_left=True)
+
+
+def _move_or_wait(ctx: Context, args: list[bytes], effect: bytes, from_left: bool, to_left: bool) -> bytes:
+    """effect: the command that the log has instead, with the words between the name and the timeout."""
+    deadline_ms = deadline_of(ctx, args[-1])
+    answer = _move(ctx, args[1], args[2], from_left, to_left)
     if answer is None:
-        return wait(ctx, [source], deadline_ms, reply.null(ctx.resp3))
-    ctx.log(b"RPOPLPUSH", source, destination)
+        return wait(ctx, [args[1]], deadline_ms, reply.null(ctx.resp3))
+    ctx.log(effect, *args[1:-1])
     return answer
 
 
