@@ -117,6 +117,23 @@ def test_what_is_handed_over(answer: bytes, expected: object) -> None:
 def test_the_last_reply_in_place_says_so() -> None:
     assert lua_values.handed_in_the_end(b"-ERR x\r\n") == b"\0!\0-ERR x"
     assert lua_values.handed_in_the_end(b":7\r\n") == b"\0!\0=" + lua_values.packed(b":7\r\n")
+    assert lua_values.handed_in_the_end(b"$1\r\n\0\r\n") == b"\0!\0=" + lua_values.packed(b"$1\r\n\0\r\n")
+
+
+@pytest.mark.parametrize("text", [b"", b"x", b"x\0" * 1000])
+def test_the_last_text_in_place_is_copied_once(text: bytes) -> None:
+    assert lua_values.handed_in_the_end(reply.bulk(text)) == b"\0!" + text
+
+
+@pytest.mark.parametrize(
+    ("answer", "leaves", "times"),
+    [
+        (b"$3\r\nabc\r\n", False, 1), (b"$3\r\nabc\r\n", True, 2), (b"$3\r\n\0bc\r\n", False, 3),
+        (b"$3\r\n\0bc\r\n", True, 3), (b"$-1\r\n", False, 1), (b"$0\r\n\r\n", True, 2), (b"*0\r\n", False, 1),
+    ],
+)  # fmt: skip
+def test_lua_has_a_text_as_many_times_as_it_is_copied(answer: bytes, leaves: bool, times: int) -> None:
+    assert lua_values.least_room(answer, leaves) == times * len(answer)
 
 
 def test_a_reply_of_an_unknown_type_is_refused() -> None:

@@ -237,9 +237,10 @@ class Machine:
         server = self._server
         try:
             found = server.call(words)
-            if len(found) > LARGE and not self._has_room(len(found)):
-                return lua_values.handed(NO_ROOM)
-            return lua_values.handed_in_the_end(found) if server.must_leave else lua_values.handed(found)
+            leaves = server.must_leave
+            if len(found) > LARGE and not self._has_room(lua_values.least_room(found, leaves)):
+                found = NO_ROOM
+            return lua_values.handed_in_the_end(found) if leaves else lua_values.handed(found)
         except Exception as failure:
             return lua_values.AS_ERROR + _trouble(failure)
 

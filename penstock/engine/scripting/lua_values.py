@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 AS_ERROR: Final = b"\0-"  # before the text of an error
 AS_PACKED: Final = b"\0="  # before what string.buffer reads
-LEAVE: Final = b"\0!"  # before these two, to a script that is to leave its place
+LEAVE: Final = b"\0!"  # before these two and texts, to a script that is to leave its place
 
 NIL: Final = b"\0"
 FALSE: Final = b"\1"
@@ -78,7 +78,19 @@ def handed(found: bytes) -> bytes | int:
 
 def handed_in_the_end(found: bytes) -> bytes:
     """A reply as sandbox.lua takes it, and with it that the script is to leave its place."""
-    return LEAVE + _marked(found)
+    value = handed(found)
+    return LEAVE + (value if isinstance(value, bytes) else _marked(found))
+
+
+def least_room(found: bytes, leaves: bool) -> int:
+    """Bytes of Lua's memory that a reply takes at least, to be asked for before it is copied.
+
+    A text that begins with a NUL is there as it is handed over, without what stands before it, and by itself.
+    """
+    size = len(found)
+    if found[0] == _DOLLAR and found[1] != _MINUS and found[_behind(found, 1)] == 0:
+        return 3 * size
+    return 2 * size if leaves else size
 
 
 def _marked(found: bytes) -> bytes:
