@@ -118,7 +118,7 @@ def divide_evenly(entries: int, parts: int) -> int:
 def with_firsts(client: Client, ranges: list[IdRange]) -> list[IdRange]:
     """The ranges; those that were not counted get the id of their first entry, or are left out if they are empty.
 
-    One whose entries may have been removed since it was planned stays as it is: its task reports them.
+    A range stays as it is if its entries may have been removed since it was planned: its task reports them.
     """
     uncounted = [id_range for id_range in ranges if id_range.count is None]
     firsts = first_ids(client, uncounted)

@@ -236,7 +236,7 @@ def _same_place(page: Page, wanted: bytes) -> int:
 
 
 def keys_once(page: Page, names: Any, values: Any) -> tuple[Any, Any, Any]:
-    """Where the fields of each entry begin, names and values, without fields whose name the entry has before.
+    """Where the fields of each entry begin, names and values, without fields with a name that the entry has before.
 
     `names` and `values` are of all fields of all entries, as they will be in a map. Spark's maps have a key once.
     """

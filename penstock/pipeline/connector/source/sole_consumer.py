@@ -57,7 +57,7 @@ class SoleConsumer:
                 raise PipelineError(
                     f"{client.endpoint.address}: another query reads group {self._group!r} as {self._consumer!r}: both "
                     "would take and acknowledge what the other has to do. Give each its own 'consumer', or none. "
-                    "(The connection of a driver whose machine died has the name for up to twice the server's "
+                    "(If a driver's machine has died, its connection has the name for up to twice the server's "
                     "tcp-keepalive, 600 s by default. CLIENT LIST TYPE pubsub shows its address; CLIENT KILL ends it)"
                 )
             pause_s(PAUSE_S)
