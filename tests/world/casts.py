@@ -163,6 +163,10 @@ RELOADS: Final = Cast(
     2, (reloading.Reloader, reloading.Glutton, Producer),
     faults=failing.WITH_HALF_CLOSES, directives=reloading.closing, judges=(registers.judge,),
 )  # fmt: skip
+REVERTS: Final = Cast(
+    "reverts", (Wanderer, Wanderer, Administrator, reloading.Reverter), 1, (Wanderer, reloading.Reverter),
+    directives=reloading.closing,
+)  # fmt: skip
 SUBSCRIBERS: Final = Cast(
     "subscribers", (subscribers.Publisher, subscribers.Subscriber, subscribers.Subscriber, Administrator), 1,
     (subscribers.Publisher, subscribers.Subscriber),
@@ -184,6 +188,7 @@ ALL: Final = {
         REWINDS,
         LIMITS,
         RELOADS,
+        REVERTS,
         SUBSCRIBERS,
     )
 }
