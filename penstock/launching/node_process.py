@@ -1,6 +1,7 @@
 """A node of `penstock cluster` as its launcher sees it: its process, the link to it, and what is known of it."""
 
 import asyncio
+import os
 import signal
 import socket
 import sys
@@ -86,7 +87,7 @@ class NodeProcess:
         """Start the process. OSError if that fails."""
         self.folder.mkdir(parents=True, exist_ok=True)
         with (self.folder / LOG_NAME).open("ab") as said:
-            self._log_start = said.tell()
+            self._log_start = os.fstat(said.fileno()).st_size
             self._process = await asyncio.create_subprocess_exec(
                 *(sys.executable, "-m", "penstock", "serve", *self._words, "--cluster-launcher", str(link)),
                 stdin=asyncio.subprocess.DEVNULL,
