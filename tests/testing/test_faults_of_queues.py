@@ -96,7 +96,8 @@ def test_faults_find_the_same_whether_a_client_is_connected_yet(server: penstock
         server.client(**options).xadd("jobs", {"number": 1})
     server.faults.reset_after(1)
     with pytest.raises(RedisConnectionError):
-        server.client(**options).pipeline(transaction=False).incr("n").incr("n").execute()
+        pipeline: Any = server.client(**options).pipeline(transaction=False)
+        pipeline.incr("n").incr("n").execute()
     server.clock.stop()
     began = server.clock.now_us()
     with server.faults.slow(seconds=2):
