@@ -161,6 +161,8 @@ class World:
             objections += await judge(self, client)
         while not self._has_log_now and await client.ask(b"SAVE") != b"OK":
             await asyncio.sleep(1)  # a child saves
+        while self._is_held:
+            await asyncio.sleep(0.1)  # a child writes the first base of the log
         return objections + self._loaded_beside_memory(self.machine)
 
     async def _writable(self, client: Client) -> None:
@@ -189,6 +191,14 @@ class World:
         process = self.machine.process
         assert process is not None and self.machine.is_up, "it answered just now"
         return process.settings.yes("appendonly")
+
+    @property
+    def _is_held(self) -> bool:
+        """Whether what is confirmed is in memory only, until the log's base is written."""
+        process = self.machine.process
+        assert process is not None and self.machine.is_up, "it answered just now"
+        log = process.log_writer.log
+        return log is not None and log.writes_held
 
     def _loaded_beside_memory(self, machine: Machine) -> list[str]:
         process = machine.process

@@ -15,6 +15,7 @@ from penstock.protocol import reply
 from penstock.storage.keyspace import Value
 from penstock.storage.streams.stream import Stream
 from penstock.storage.types.large_strings import LargeString
+from penstock.storage.types.sorted_sets import SortedSet
 from penstock.storage.types.string_forms import LONGEST_EMBEDDED
 from penstock.storage.types.string_marks import RawString, UnconvertedString
 
@@ -53,10 +54,9 @@ def encoding(ctx: Context, args: list[bytes]) -> bytes:
     value = _look(ctx, key)
     if value is None:
         return reply.null(ctx.resp3)
-    name = encoding_of(key, value)
-    if name == b"skiplist" and ctx.compatibility.is_valkey_since("9.2.0"):
+    if isinstance(value, SortedSet) and value.is_large and ctx.compatibility.is_valkey_since("9.2.0"):
         return reply.bulk(b"btree")
-    return reply.bulk(name)
+    return reply.bulk(encoding_of(key, value))
 
 
 def encoding_of(key: bytes, value: Value) -> bytes:
