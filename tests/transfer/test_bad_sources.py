@@ -1,4 +1,4 @@
-"""`penstock import` of a server whose snapshot is of no use: it names the cause and ends, with exit code 1."""
+"""`penstock import` of a server with a snapshot of no use: it names the cause and ends, with exit code 1."""
 
 import subprocess
 import sys

@@ -24,7 +24,7 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, help="run worlds from the first seed on for so long")
     parser.add_argument(
         "--servers", nargs="?", const=ROLES.name, choices=server_casts.ALL,
-        help="worlds of a master and two replicas (default: whose roles change)",
+        help="worlds of a master and two replicas (default: their roles change)",
     )  # fmt: skip
     chosen = parser.parse_args()
     cast = casts.ALL[chosen.cast or casts.QUEUES.name]
