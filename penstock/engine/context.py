@@ -160,9 +160,16 @@ class Context:
         when_ms = self.db.expires.get(key)
         return when_ms is not None and when_ms < self.now_ms and self.expire(key)
 
+    def look(self, key: bytes) -> Value | None:
+        """As `value`, for a caller that does not change it."""
+        db = self.db
+        if db.expires and self._is_overdue(key):
+            return None
+        return db.values.look(key)
+
     def read(self, key: bytes) -> Value | None:
-        """As `value`, counted in INFO's keyspace_hits and keyspace_misses: for commands that only read."""
-        value = self.value(key)
+        """As `look`, counted in INFO's keyspace_hits and keyspace_misses: for commands that only read."""
+        value = self.look(key)
         if value is None:
             self._missed(key)
         else:

@@ -92,6 +92,15 @@ class KeyTable:
         self._find(key)
         return self._at >= 0
 
+    def look(self, key: bytes) -> Value | None:
+        """As `get`, for a caller that does not change the value: a collection at rest stays there. O(1)."""
+        found = self.objects.get(key)
+        if found is None and self.packed:
+            self._find(key)
+            if self._at >= 0:
+                return self._packed_value()
+        return found
+
     def get(self, key: bytes) -> Value | None:
         """The value of a key; None if it is not there. O(1)."""
         found = self.objects.get(key)
@@ -242,26 +251,34 @@ class KeyTable:
     def _take(self, key: bytes) -> bytes | Resting | None:
         """Remove a key that is not among the objects; its value, None if it was not there."""
         self._find(key)
-        bucket, at = self._buckets[self._index], self._at
-        if at < 0:
+        if self._at < 0:
             return None
-        text = string_buckets.text_at(bucket, at)
-        value = woken(text) if string_buckets.is_at_rest(bucket, at) else text
+        value = self._packed_value()
         self.sizes.drop(value)
-        self._replace(string_buckets.without(bucket, at))
+        self._remove()
+        return value
+
+    def _packed_value(self) -> bytes | Resting:
+        """The value of the packed key that was sought; a collection is a new object."""
+        bucket, at = self._buckets[self._index], self._at
+        text = string_buckets.text_at(bucket, at)
+        return woken(text) if string_buckets.is_at_rest(bucket, at) else text
+
+    def _remove(self) -> None:
+        """Remove the packed key that was sought."""
+        self._replace(string_buckets.without(self._buckets[self._index], self._at))
         self.packed -= 1
         if self.packed < LEAST_A_BUCKET * len(self._buckets) and len(self._buckets) > 1:
             self._merge()
-        return value
 
     # -- collections at rest ------------------------------------------------------------------------------------------
 
     def _wake(self, key: bytes) -> Value:
-        """Make an object of a packed collection, which the caller may change. O(bytes)."""
-        value = self._take(key)
-        assert value is not None, "a key that was found"
+        """Make an object of the packed collection that was sought, which the caller may change. O(bytes)."""
+        value = self._packed_value()
+        self._remove()
         self.objects[key] = value
-        self.sizes.add(value)
+        self.sizes.know(value)
         self._note(key, value)
         return value
 

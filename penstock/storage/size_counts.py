@@ -55,6 +55,11 @@ class TypeSizes:
                 counts[len(value).bit_length()] += 1
                 value.counts = counts
 
+    def know(self, value: Value) -> None:
+        """A value that is counted already is another object now. O(1)."""
+        if isinstance(value, Counted):
+            value.counts = self._counts[type(value)]
+
     def drop(self, value: Value) -> None:
         """Count a value no more. It is not changed any more, or counted already under another key. O(1)."""
         if isinstance(value, bytes):

@@ -93,6 +93,9 @@ class BesideADict(RuleBasedStateMachine):
     @rule(key=KEYS)
     def ask(self, key: bytes) -> None:
         assert (key in self.table) == (key in self.expected)
+        packed = self.table.packed
+        assert told(self.table.look(key)) == told(self.expected.get(key))
+        assert self.table.packed == packed, "a look wakes nothing"
         assert told(self.table.get(key)) == told(self.expected.get(key))
 
     @invariant()

@@ -31,7 +31,7 @@ container("OBJECT", group="generic", since="2.2.3", summary="Commands that descr
 
 def _look(ctx: Context, key: bytes) -> Value | None:
     """The value of a key. Counts a hit or a miss, but sends no event for a miss (Redis 8.6.3)."""
-    value = ctx.value(key)
+    value = ctx.look(key)
     if value is None:
         ctx.statistics.misses += 1
     else:

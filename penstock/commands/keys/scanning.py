@@ -95,7 +95,7 @@ def _value_met(ctx: Context, key: bytes) -> Value | None:
     is_overdue = ctx.db.expires.get(key, ctx.now_ms) < ctx.now_ms
     if is_overdue and not ctx.waits and not ctx.settings.yes("lazyexpire-nested-arbitrary-keys"):
         return None
-    return ctx.value(key)
+    return ctx.look(key)
 
 
 @command(

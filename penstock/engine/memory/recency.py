@@ -55,7 +55,12 @@ class NotingContext(Context):
         self.reads = not policy.endswith("lrm")  # where reading is a use, too
 
     def value(self, key: bytes) -> Value | None:
-        value = super().value(key)
+        return self._noted(key, super().value(key))
+
+    def look(self, key: bytes) -> Value | None:
+        return self._noted(key, super().look(key))
+
+    def _noted(self, key: bytes, value: Value | None) -> Value | None:
         if value is not None and self.reads and (self.row is None or not self.row.only_looks):
             self.note(key)
         return value
