@@ -116,7 +116,7 @@ def reach(stream: Stream, policy: GroupPolicy, choice: Choice, position: StreamI
                 entry_id, entry = segment.id_at(slot), segment.entry(slot)
                 choice.seen_to = entry_id
                 expires_ms = entry_fields.expires_ms(settings, entry_id, entry)
-                if entry_id in choice.waiting:
+                if entry_id in choice.waiting or choice.has_picked(entry_id):
                     continue
                 if expires_ms > now_ms:
                     value = entry_fields.key_value(settings, entry)

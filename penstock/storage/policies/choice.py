@@ -30,7 +30,7 @@ class Choice:
     turns (FAIR): the lower one was longer ago. checks: values that may have lost the right to a turn. picked,
     picked_new: how many of a value get an owner by this read, and of those how many were not pending, which the group
     does not know yet. `_picks`, `_former_turns`: what a read that only shows the choice takes back: the chosen entries
-    (id, rank, value, moment, and whether it waited), and the turns before (NOT_KNOWN: none).
+    (by id: rank, value, moment, whether it waited), and the turns before (NOT_KNOWN: none).
 
     A change costs O(log n).
     """
@@ -64,7 +64,7 @@ class Choice:
         self.checks: dict[bytes | None, None] = {}
         self.picked: dict[bytes | None, int] = {}
         self.picked_new: dict[bytes | None, int] = {}
-        self._picks: list[tuple[StreamId, int, bytes | None, int, bool]] = []
+        self._picks: dict[StreamId, tuple[int, bytes | None, int, bool]] = {}
         self._former_turns: dict[bytes | None, int] = {}
 
     # -- entries come and go ----------------------------------------------------------------------------------------
@@ -175,13 +175,17 @@ class Choice:
     def pick(self, entry_id: StreamId, is_pending: bool) -> None:
         """The best entry is handed out."""
         rank, value = self.ranks[entry_id]
-        self._picks.append((entry_id, rank, value, self.expiring.times.get(entry_id, NEVER), entry_id in self.waiting))
+        self._picks[entry_id] = (rank, value, self.expiring.times.get(entry_id, NEVER), entry_id in self.waiting)
         self._remove(entry_id)
         self.count_owned(value)
         if not is_pending:
             self.picked_new[value] = self.picked_new.get(value, 0) + 1
         if value in self.turns:
             self._give_turn(value)
+
+    def has_picked(self, entry_id: StreamId) -> bool:
+        """Whether an entry is handed out by this read."""
+        return entry_id in self._picks
 
     def count_owned(self, value: bytes | None) -> None:
         """An entry of a value gets an owner by this read; the group does not know it yet."""
@@ -192,14 +196,15 @@ class Choice:
         """The end of a read: the picked entries are pending and have owners in the group."""
         self.touched.update(dict.fromkeys(self.picked))
         self.picked, self.picked_new = {}, {}
-        self._picks, self._former_turns = [], {}
+        self._picks, self._former_turns = {}, {}
 
     def take_back(self, seen_to: StreamId) -> None:
         """In place of `end_read`: nothing was handed out. seen_to: as before the read. O(log n) for each picked one."""
+        seen_to = min(seen_to, self.seen_to)  # a lower one: what was dropped behind it is looked at again
         for entry_id in list(self.seen.irange(seen_to + 1)):
             self._remove(entry_id)
         self.look_again_behind(seen_to)
-        for entry_id, rank, value, expires_ms, waited in self._picks:
+        for entry_id, (rank, value, expires_ms, waited) in self._picks.items():
             if waited:
                 self.add_waiting(entry_id, rank, value, expires_ms)
             elif entry_id <= seen_to:
