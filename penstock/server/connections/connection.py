@@ -27,9 +27,7 @@ LEFT_WORK: Final = 2  # one did more than touch data: messages for other clients
 ALL_DONE: Final = 4  # no whole request is left
 SHARE_USED: Final = 8  # the turn's share is used: further requests wait for the next turn
 MOST_UNSENT: Final = 2**20  # bytes that a peer has not taken; above, no request of it is handled
-LONGEST_REST_S: Final = (
-    60.0  # how long a peer that has ended its side, or was told the end, may take none of its replies
-)
+LONGEST_REST_S: Final = 60.0  # how long a peer of a connection that has ended may take none of its replies
 
 
 class Connection(Link):

@@ -23,15 +23,7 @@ class TlsTransport:
     """
 
     __slots__ = (
-        "_arriving",
-        "_has_ended",
-        "_is_closed",
-        "_is_open",
-        "_leaving",
-        "_plain",
-        "_protocol",
-        "_tls",
-        "shaken",
+        "_arriving", "_has_ended", "_is_closed", "_is_open", "_leaving", "_plain", "_protocol", "_tls", "shaken",
     )  # fmt: skip
 
     def __init__(self, context: ssl.SSLContext, protocol: asyncio.Protocol, shaken: "asyncio.Future[None]") -> None:

@@ -14,6 +14,7 @@ from typing import Final
 from penstock.native.build import IS_COMPILED
 from penstock.storage.rdb import native_lzf
 from penstock.storage.rdb.errors import BadRdb
+from penstock.storage.rdb.native_lzf import LONG, LONGEST_LITERAL
 
 MOST_EXPANDED: Final = 88  # times its size: three bytes stand for 264 at the most
 SAVES_AT_LEAST: Final = 5  # bytes, or a string stays as it is (Redis 8.6.3, DUMP)
@@ -21,7 +22,6 @@ LONGEST_COMPRESSED: Final = 1 << 20 if IS_COMPILED else 1 << 16  # bytes: longer
 UNLIMITED: Final = 1 << 62
 MOST_OF_PAYLOAD: Final = UNLIMITED if IS_COMPILED else 1 << 20  # bytes of a payload's strings: more would, too
 
-LONGEST_LITERAL: Final = 32
 LONGEST_MATCH: Final = 264
 FARTHEST: Final = 8192
 SHORTEST_MATCH: Final = 3
@@ -56,7 +56,7 @@ def expanded_by_pieces(packed: bytes, size: int) -> bytes | None:
             at = stop
         else:
             length = (control >> 5) + 2
-            if length == 9 and at < end:
+            if length == LONG and at < end:
                 length += packed[at]
                 at += 1
             if at >= end:
@@ -102,11 +102,11 @@ def compressed(text: bytes) -> bytes | None:
             return None
         distance = at - before - 1
         length = _match(text, before, at)
-        if length < 9:
+        if length < LONG:
             packed.append((length - 2) << 5 | distance >> 8)
         else:
             packed.append(7 << 5 | distance >> 8)
-            packed.append(length - 9)
+            packed.append(length - LONG)
         packed.append(distance & 255)
         at += length
         literal = at
@@ -173,6 +173,6 @@ def _zeros(count: int) -> bytes:
     repeats = b"\xe0\xff\0" * longest
     if left < SHORTEST_MATCH:
         return b"\0\0" + repeats + _zeros(left)
-    if left < 9:
+    if left < LONG:
         return b"\0\0" + repeats + bytes(((left - 2) << 5, 0))
-    return b"\0\0" + repeats + bytes((0xE0, left - 9, 0))
+    return b"\0\0" + repeats + bytes((0xE0, left - LONG, 0))

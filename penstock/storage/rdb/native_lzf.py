@@ -13,8 +13,8 @@ from librt.strings import BytesWriter
 if TYPE_CHECKING:
     from mypy_extensions import i64  # for mypyc; Python ignores it
 
-_LONGEST_LITERAL: Final = 32
-_LONG: Final = 9  # a length from which on a byte more is added
+LONGEST_LITERAL: Final = 32
+LONG: Final = 9  # a match from which on a byte more has the length
 
 
 def expanded(packed: bytes, size: i64) -> bytes | None:
@@ -26,7 +26,7 @@ def expanded(packed: bytes, size: i64) -> bytes | None:
     while at < end:
         control: i64 = packed[at]
         at += 1
-        if control < _LONGEST_LITERAL:
+        if control < LONGEST_LITERAL:
             stop: i64 = at + control + 1
             made += control + 1
             if stop > end or made > size:
@@ -36,7 +36,7 @@ def expanded(packed: bytes, size: i64) -> bytes | None:
                 at += 1
             continue
         length: i64 = (control >> 5) + 2
-        if length == _LONG and at < end:
+        if length == LONG and at < end:
             length += packed[at]
             at += 1
         if at >= end:
