@@ -238,7 +238,7 @@ async def _judge_of(
     ]
     if missing and not (trims and len(missing) <= max(query.told, _told_in(query.warned))):
         objections.append(f"{query.name}: {len(missing)} rows are missing ({missing[:3]}), told of {query.told}")
-    if not trims and (query.told or query.warned):
+    if not (trims or world.keeping().may_have_shown) and (query.told or query.warned):
         objections.append(f"{query.name} tells of a loss, and nothing was taken: {query.told} {query.warned[:1]}")
     return objections
 

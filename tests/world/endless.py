@@ -3,12 +3,12 @@
 import signal
 import threading
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 from typing import Final
 
-LONGEST_S: Final = 90.0  # of CPU, for one world: some twenty times what the longest takes
+LONGEST_S: Final = 90.0  # of CPU, in which the clock of a world must go on
 INNERMOST: Final = 4  # calls that are shown
 
 
@@ -17,20 +17,27 @@ class Endless(BaseException):
 
 
 @contextmanager
-def limited() -> Iterator[None]:
-    """Endless is raised in what takes too long, with the calls in which it is. In a process's main thread only."""
+def limited(clock: Callable[[], float]) -> Iterator[None]:
+    """Endless is raised where `clock` stands still for so long, with the calls. In a process's main thread only.
+
+    It is raised again and again: what is raised in a callback of the garbage collector is lost.
+    """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = signal.signal(signal.SIGVTALRM, _stop)
-    signal.setitimer(signal.ITIMER_VIRTUAL, LONGEST_S)
+    seen_s = -1.0
+
+    def look(number: int, frame: FrameType | None) -> None:
+        nonlocal seen_s
+        if clock() == seen_s:
+            calls = traceback.extract_stack(frame)[-INNERMOST:]
+            raise Endless(f"a call does not end: {' > '.join(f'{call.name} ({call.lineno})' for call in calls)}")
+        seen_s = clock()
+
+    before = signal.signal(signal.SIGVTALRM, look)
+    signal.setitimer(signal.ITIMER_VIRTUAL, LONGEST_S, LONGEST_S)
     try:
         yield
     finally:
         signal.setitimer(signal.ITIMER_VIRTUAL, 0)
         signal.signal(signal.SIGVTALRM, before)
-
-
-def _stop(number: int, frame: FrameType | None) -> None:
-    calls = traceback.extract_stack(frame)[-INNERMOST:]
-    raise Endless(f"a call does not end: {' > '.join(f'{call.name} ({call.lineno})' for call in calls)}")

@@ -56,9 +56,15 @@ class Keeping:
     @property
     def may_forget(self) -> bool:
         """Whether anything may be lost at all: then what is delivered may be delivered again."""
-        return self._policy != "always" and bool(
-            self._losses_s or any(one.since_s <= at_s <= one.until_s for one in self._troubles for at_s in self._ends_s)
-        )
+        return self._policy != "always" and bool(self._losses_s or self.may_have_shown)
+
+    @property
+    def may_have_shown(self) -> bool:
+        """Whether a reader may have got, under each policy, what was not confirmed and is lost.
+
+        What could not be written is shown to readers (docs/log.md), and ends with the process.
+        """
+        return any(one.since_s <= at_s <= one.until_s for one in self._troubles for at_s in self._ends_s)
 
 
 def entries(world: "World", found: list[tuple[bytes, bytes]]) -> list[str]:

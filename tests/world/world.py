@@ -68,7 +68,7 @@ class World:
 
     def run(self) -> list[str]:
         try:
-            with limited(), self.cast.within(self):
+            with limited(self.loop.time), self.cast.within(self):
                 return self.loop.run_until_complete(self._happen())
         except Stalled:
             return ["nothing is left that could happen, and something still waits"]
