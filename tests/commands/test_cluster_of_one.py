@@ -189,3 +189,17 @@ def test_a_transaction_asks_for_a_limited_number_of_changes_of_the_map(node_clie
     assert len(owner.asked) == MOST_UNANSWERED
     node.unanswered -= 1  # one is answered
     assert node_client("MULTI", "CLUSTER BUMPEPOCH", "EXEC") == [b"OK"]
+
+
+def test_client_unblock_does_not_end_a_change_of_the_map_without_its_reply(node_client: Dialogue) -> None:
+    cluster = node_client.engine.server.cluster
+    assert cluster is not None
+    node = cluster.node
+    node.adopt(node.view())
+    node.map_owner = Owner()
+    node_client("CLUSTER BUMPEPOCH")
+
+    other = Dialogue(node_client.engine)
+
+    assert other(f"CLIENT UNBLOCK {node_client.session.id}") == 0
+    assert node_client.session.blocked is node.waiting[1]

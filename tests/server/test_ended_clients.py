@@ -3,6 +3,7 @@
 By TCP, a unix socket and TLS, on both event loops: whatever the end, the size of the reply before it, and the reading.
 """
 
+import re
 import socket
 import ssl
 from collections.abc import Callable, Iterator
@@ -139,6 +140,9 @@ ASKED: Final = {  # a request, and its reply
     "30 MB": (b"GET large\r\n", b"$%d\r\n%b\r\n" % (LARGE, b"x" * LARGE)),
 }
 
+LASTS: Final = b"EVAL 'while true do end' 0\r\n"
+KILLED: Final = rb"-ERR [^\r]* killed by user [^\r]*\r\n"
+
 
 def begin(link: Link, protocol: int) -> int:
     """Choose the protocol; the client's id."""
@@ -163,6 +167,14 @@ def is_client(asker: redis.Redis, number: int) -> bool:
 
 def unsent_bytes(asker: redis.Redis, number: int) -> int:
     return sum(int(one["omem"]) for one in asker.client_list(client_id=[number]))
+
+
+def is_busy(asker: redis.Redis) -> bool:
+    try:
+        asker.ping()
+    except redis.ResponseError:
+        return True
+    return False
 
 
 def until(condition: Callable[[], bool]) -> None:
@@ -245,3 +257,30 @@ def test_what_a_client_does_not_read_is_counted(doors: Doors, way: str, protocol
         number = begin(link, protocol)
         link.send(ASKED["30 MB"][0])
         until(lambda: unsent_bytes(asker, number) > LARGE // 2)
+
+
+@pytest.mark.parametrize(("before", "behind", "came"), [
+    pytest.param(b"", b"", b"*", id="alone"),
+    pytest.param(b"GET ten\r\n", b"PING\r\nQUIT\r\n", ASKED["10 bytes"][1] + b"*+PONG\r\n+OK\r\n", id="amid others"),
+    pytest.param(b"MULTI\r\n", b"GET ten\r\nEXEC\r\n", b"+OK\r\n+QUEUED\r\n+QUEUED\r\n*2\r\n*" + ASKED["10 bytes"][1],
+                 id="in a transaction"),
+    pytest.param(b"CLIENT REPLY OFF\r\n", b"", b"", id="without replies"),
+])  # fmt: skip
+@pytest.mark.parametrize(("way", "end"), [("tcp", half_close), ("unix", half_close), ("tls", half_close),
+                                          ("tls", half_close_below_tls)])  # fmt: skip
+def test_a_client_that_ends_while_its_script_runs_gets_the_replies_once_it_is_over(
+    doors: Doors, way: str, end: Callable[[Link, int], bytes], before: bytes, behind: bytes, came: bytes
+) -> None:
+    asker = redis.Redis(port=doors.server.port)
+    asker.config_set("busy-reply-threshold", 1)
+    with closing(WAYS[way](doors)) as link:
+        number = begin(link, 2)
+        link.send(before + LASTS + behind)
+        end(link, number)
+        until(lambda: is_busy(asker))
+        for _ in range(3):
+            is_busy(asker)
+        asker.script_kill()
+
+        assert re.sub(KILLED, b"*", rest(link)) == came
+        until(lambda: not is_client(asker, number))

@@ -49,6 +49,7 @@ def _hand_over(ctx: Context, node: Node, words: list[bytes]) -> bytes:
         return reply.OK
     assert ctx.row is not None, "a request that runs has a row"
     blocked = BlockedRequest(ctx.session, ctx.row, ctx.args, ctx.db_index, [], 0, b"")
+    blocked.is_running = True
     ctx.blocking.block(blocked)
     node.waiting[number] = blocked
     return BLOCKED

@@ -112,7 +112,7 @@ def client_unblock(ctx: Context, args: list[bytes]) -> bytes:
         raise ReplyError(b"ERR CLIENT UNBLOCK reason should be TIMEOUT or ERROR")
     session = ctx.clients.sessions.get(arguments.integer(args[2]))
     blocked = session.blocked if session is not None else None
-    if blocked is None or blocked.postponed:
+    if blocked is None or blocked.postponed or blocked.is_running:
         return reply.ZERO
     failure = UNBLOCKED if reason == b"ERROR" else None
     ctx.waiting.note_waited(blocked, failure)

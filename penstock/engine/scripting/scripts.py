@@ -294,6 +294,7 @@ class Scripts:
         running.blocked = session.blocked = BlockedRequest(
             session, ctx.row, ctx.args, ctx.db_index, [], 0, reply.NO_REPLY
         )
+        running.blocked.is_running = True
         self._server.conditions.busy = True
         return BLOCKED
 

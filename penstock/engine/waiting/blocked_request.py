@@ -17,12 +17,14 @@ class BlockedRequest:
     (XREADGROUP CLAIM), or in a group with a policy new ones only, and those beyond INFLIGHT, too (NOACK).
     kind: the type of value that it waits for; a key of another type does not wake it.
     is_plain: it waits for a group's new entries in one stream, as others do; known once it is blocked.
+    is_running: it is being done elsewhere (a script in its thread, a change by the launcher): its reply comes, and a
+    client that has only ended its side gets it.
     wakes_on_loss: it must hear of the key's deletion and of another type at the key (XREADGROUP).
     """
 
     __slots__ = (
-        "args", "claimable_ms", "claims", "consumer", "db_index", "deadline_ms", "group", "is_plain", "keys", "kind",
-        "postponed", "row", "serial", "session", "since_ms", "timeout_reply", "wakes_on_loss",
+        "args", "claimable_ms", "claims", "consumer", "db_index", "deadline_ms", "group", "is_plain", "is_running",
+        "keys", "kind", "postponed", "row", "serial", "session", "since_ms", "timeout_reply", "wakes_on_loss",
     )  # fmt: skip
 
     def __init__(
@@ -46,6 +48,7 @@ class BlockedRequest:
         self.consumer = b""
         self.claims = False
         self.is_plain = False
+        self.is_running = False
         self.kind: type = Stream
         self.wakes_on_loss = False
         self.postponed = False  # by CLIENT PAUSE: it is run when the pause ends

@@ -177,9 +177,9 @@ class Connection(Link):
         if eviction.is_over:
             self._turn.end_soon()
 
-    def has_requests(self) -> bool:
-        """Whether bytes that came wait to be handled."""
-        return self._reader.is_amid
+    def must_continue(self) -> bool:
+        """Whether there is more to do after a reply: requests that came, or the end of the connection."""
+        return self._reader.is_amid or self._input_ended
 
     def note_waiting(self) -> None:
         """Say how many bytes of requests wait, after some came or were handled."""
@@ -190,7 +190,10 @@ class Connection(Link):
             statistics.largest_query_buffer = waiting
 
     def eof_received(self) -> bool:
-        """The peer closed its side: reply to its requests, then close. A blocked request is forgotten."""
+        """The peer closed its side: reply to its requests, then close.
+
+        A request that waits for data is forgotten; one that is being done is replied to (Redis 8.6.3, with a script).
+        """
         self._input_ended = True
         if self not in self._turn.unfinished:
             self.close_if_done()
@@ -395,7 +398,7 @@ class Connection(Link):
         self._send(sent)
         if not self._output_blocked:
             self.session.waiting_output = 0
-        if was_withheld and self.has_requests():
+        if was_withheld and self._reader.is_amid:
             self._turn.continue_later(self)
         if self.session.closing or self._input_ended:
             self.close_if_done()
@@ -485,6 +488,8 @@ class Connection(Link):
         if self.closed or self._replies or turn.shutting_down:
             return  # the end of the server closes every connection
         if self._input_ended and not session.closing and self in turn.unfinished:
+            return
+        if session.blocked is not None and session.blocked.is_running:
             return
         if session.is_replica:
             self.abort()  # what it is sent has no end

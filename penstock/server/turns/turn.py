@@ -222,7 +222,7 @@ class Turn:
                         connection.add_reply(answer, is_logged and not is_pushed)
                         if is_pushed:
                             self.pushed[connection] = None
-                    if session.blocked is None and connection.has_requests():
+                    if session.blocked is None and connection.must_continue():
                         self.continue_later(connection)
         if engine.clients.to_close:
             closing = engine.clients.to_close
