@@ -83,7 +83,7 @@ class Server:
 
     def __init__(self, dir: str | os.PathLike[str] | None = None, **directives: object) -> None:
         words = [word for name, value in directives.items() for word in flag(name, value)]
-        self._words = [*words, *(["--dir", os.fspath(dir)] if dir is not None else [])]
+        self._words = [*words, *(["--dir", str(Path(dir).absolute())] if dir is not None else [])]
         self._in_memory = dir is None
         self._settings = self._settings_at_start()
         self._is_open = False

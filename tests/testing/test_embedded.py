@@ -434,6 +434,22 @@ def test_two_servers_do_not_write_into_one_directory(tmp_path: Path) -> None:
         penstock.Server(tmp_path).start()
 
 
+def test_a_relative_directory_is_the_one_that_was_meant_when_the_server_was_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "data").mkdir()
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path)
+    server = penstock.Server("data")
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    with server, server.client() as client:
+        client.set("k", "v")
+        server.restart()
+
+        assert client.get("k") == b"v"
+    assert list((tmp_path / "elsewhere").iterdir()) == []
+
+
 def test_a_server_in_memory_writes_no_file(
     client: redis.Redis, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
