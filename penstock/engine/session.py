@@ -69,11 +69,12 @@ class Session:
     __slots__ = (
         "_authenticated", "_endpoints", "_is_silent", "_monitors", "_queue", "_reply_skip", "add_head", "add_words",
         "args_memory", "asks_for", "blocked", "called", "channels", "closed", "closing", "connected_ms", "db_index",
-        "fieldsets", "handled", "id", "imports", "input_bytes", "is_master", "last_command", "last_ms", "library_name",
-        "library_version", "line_heads", "link", "name", "no_evict", "no_touch", "output_bytes", "patterns",
-        "privileged", "query_buffer", "queue_failed", "queued_bytes", "read_args", "read_words", "reads", "reads_as",
-        "reads_replicas", "redirects", "replica", "resp", "shard_channels", "state", "subscribed_bytes", "tracking",
-        "user", "waiting_output", "watch_broken", "watched", "watched_bytes", "watched_stale",
+        "fieldset_bytes", "fieldsets", "handled", "id", "imports", "input_bytes", "is_master", "last_command",
+        "last_ms", "library_name", "library_version", "line_heads", "link", "name", "no_evict", "no_touch",
+        "output_bytes", "patterns", "privileged", "query_buffer", "queue_failed", "queued_bytes", "read_args",
+        "read_words", "reads", "reads_as", "reads_replicas", "redirects", "replica", "resp", "shard_channels", "state",
+        "subscribed_bytes", "tracking", "user", "waiting_output", "watch_broken", "watched", "watched_bytes",
+        "watched_stale",
     )  # fmt: skip
 
     def __init__(self, id: int, endpoints: Endpoints | None = None, now_ms: int = 0) -> None:
@@ -109,6 +110,7 @@ class Session:
         self.reads_as = NO_READERS  # database, key, group, consumer, to release their entries at its end (ONDISCONNECT)
         self.line_heads: Kept | None = None  # beginnings of lines of the log (group_effects.py)
         self.fieldsets = NO_FIELDSETS  # names of fields by name, for HIMPORT
+        self.fieldset_bytes = 0  # that `fieldsets` takes
         # pub/sub
         self.channels = NO_NAMES
         self.patterns = NO_NAMES
@@ -215,6 +217,11 @@ class Session:
             batch = one(batch.prefix)
         self._queue.append((row, batch))
         self.queued_bytes += batch.word_bytes()
+
+    def forget_fieldsets(self) -> None:
+        """No fields are prepared for HIMPORT any more."""
+        self.fieldsets = NO_FIELDSETS
+        self.fieldset_bytes = 0
 
     @property
     def monitors(self) -> bool:

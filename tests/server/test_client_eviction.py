@@ -81,9 +81,11 @@ def test_a_tiny_limit_lets_a_client_change_it() -> None:
         b"PSUBSCRIBE " + b" ".join([b"c%d*" % number for number in range(3000)]) + b"\r\n",
         b"SSUBSCRIBE " + b" ".join([b"c%d" % number for number in range(3000)]) + b"\r\n",
         b"WATCH " + b" ".join([b"c%d" % number for number in range(3000)]) + b"\r\n",
+        b"HIMPORT PREPARE fields " + b" ".join([b"c%d" % number for number in range(3000)]) + b"\r\n",
+        b"\r\n".join([b"HIMPORT PREPARE fields%d a" % number for number in range(3000)]) + b"\r\n",
         b"*3\r\n$6\r\nCLIENT\r\n$7\r\nSETNAME\r\n$200000\r\n%b\r\n" % (b"x" * 200_000),
     ],
-    ids=["MULTI", "SUBSCRIBE", "PSUBSCRIBE", "SSUBSCRIBE", "WATCH", "SETNAME"],
+    ids=["MULTI", "SUBSCRIBE", "PSUBSCRIBE", "SSUBSCRIBE", "WATCH", "HIMPORT", "HIMPORT, many", "SETNAME"],
 )
 def test_whatever_a_client_makes_the_server_keep_for_it_counts(requests: bytes) -> None:
     server = FakeServer(maxmemory_clients="150kb")
@@ -101,6 +103,16 @@ def test_what_is_kept_no_longer_counts_no_longer(leave: bytes) -> None:
 
     session = client.session
     assert (session.queued_bytes, session.watched_bytes, session.subscribed_bytes) == (0, 0, 0)
+
+
+@pytest.mark.parametrize("leave", [
+    b"HIMPORT DISCARD one\r\nHIMPORT DISCARD two\r\n", b"HIMPORT DISCARDALL\r\n", b"RESET\r\n",
+])  # fmt: skip
+def test_fields_that_are_forgotten_or_prepared_again_count_no_longer(leave: bytes) -> None:
+    client = FakeServer().connect()
+    client.says(b"HIMPORT PREPARE one a b c\r\nHIMPORT PREPARE two a\r\nHIMPORT PREPARE one d\r\n" + leave)
+
+    assert client.session.fieldset_bytes == 0
 
 
 def test_replies_that_a_client_does_not_read_count() -> None:

@@ -9,7 +9,6 @@ from penstock.commands.connection.client_names import name_of_client
 from penstock.engine import arguments, refusals
 from penstock.engine.access import users
 from penstock.engine.context import Context
-from penstock.engine.session import NO_FIELDSETS
 from penstock.engine.state import SUBSCRIBED
 from penstock.engine.table.command_table import command
 from penstock.engine.telemetry import redaction
@@ -227,7 +226,7 @@ def reset(ctx: Context, args: list[bytes]) -> bytes:
     ctx.subscriptions.forget(session)
     session.is_silent = False  # a reply that CLIENT REPLY SKIP withholds is this one's (Redis 8.6.3)
     session.name = b""
-    session.fieldsets = NO_FIELDSETS
+    session.forget_fieldsets()
     session.no_evict = session.no_touch = session.imports = session.reads_replicas = False
     session.resp = 2
     session.db_index = 0

@@ -9,8 +9,9 @@ Tests: cases commands/test_commands_since_8_8.
 from penstock.commands.common.overwriting import overwrite
 from penstock.commands.hashes.hash_access import hash_at, note_size
 from penstock.engine.context import Context
-from penstock.engine.session import NO_FIELDSETS
+from penstock.engine.session import Session
 from penstock.engine.table.command_table import command, container
+from penstock.engine.telemetry.client_memory import HELD_NAME
 from penstock.errors import ReplyError
 from penstock.protocol import reply
 from penstock.storage.types.hashes import Hash
@@ -32,7 +33,9 @@ def himport_prepare(ctx: Context, args: list[bytes]) -> bytes:
     session = ctx.session
     if not session.fieldsets:
         session.fieldsets = {}
+    _discard(session, args[2])
     session.fieldsets[args[2]] = fields
+    session.fieldset_bytes += _memory_of(args[2], fields)
     return reply.OK
 
 
@@ -81,11 +84,20 @@ def _place(pair: tuple[bytes, bytes]) -> tuple[int, bytes]:
     summary="Forgets the fields that were prepared under a name; answers 1, or 0 where there were none.",
 )
 def himport_discard(ctx: Context, args: list[bytes]) -> bytes:
-    fieldsets = ctx.session.fieldsets
-    if args[2] not in fieldsets:
-        return reply.ZERO
-    del fieldsets[args[2]]
-    return reply.ONE
+    return reply.ONE if _discard(ctx.session, args[2]) else reply.ZERO
+
+
+def _discard(session: Session, name: bytes) -> bool:
+    """Forget a fieldset; whether there was one."""
+    if name not in session.fieldsets:
+        return False
+    session.fieldset_bytes -= _memory_of(name, session.fieldsets.pop(name))
+    return True
+
+
+def _memory_of(name: bytes, fields: list[bytes]) -> int:
+    """What a fieldset counts as its client's memory. O(fields)."""
+    return sum([len(field) + HELD_NAME for field in fields], len(name) + HELD_NAME)
 
 
 @command(
@@ -96,5 +108,5 @@ def himport_discard(ctx: Context, args: list[bytes]) -> bytes:
 )
 def himport_discardall(ctx: Context, args: list[bytes]) -> bytes:
     count = len(ctx.session.fieldsets)
-    ctx.session.fieldsets = NO_FIELDSETS
+    ctx.session.forget_fieldsets()
     return reply.integer(count)

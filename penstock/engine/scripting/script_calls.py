@@ -11,7 +11,7 @@ from typing import Final, cast
 from penstock.engine import refusals
 from penstock.engine.scripting import lua_numbers
 from penstock.engine.scripting.script_runner import Lock
-from penstock.engine.session import NO_FIELDSETS, Endpoints, Session
+from penstock.engine.session import Endpoints, Session
 from penstock.engine.state import RESTRICTED
 from penstock.engine.table.row import Row
 from penstock.errors import ReplyError
@@ -137,7 +137,7 @@ class Calls:
         """A script begins, on behalf of a caller's request."""
         session = self._session
         session.resp = 2
-        session.fieldsets = NO_FIELDSETS
+        session.forget_fieldsets()
         session.db_index = db_index
         session.set_user(caller.user)
         self._caller = caller
