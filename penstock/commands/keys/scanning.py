@@ -5,14 +5,11 @@ Tests: transcripts scan; cases commands/test_scanning; model storage/test_key_ta
 
 from typing import Final
 
-from penstock.commands.common.scan_cursor import PAGE, not_an_option, read_count, read_cursor, read_glob
-from penstock.engine import refusals
+from penstock.commands.common.key_scan import KeyScan, value_met
+from penstock.commands.common.scan_cursor import read_cursor, read_glob
 from penstock.engine.context import Context
-from penstock.engine.table.client_compat import VALKEY_TYPES
 from penstock.engine.table.command_table import command
-from penstock.errors import ReplyError
 from penstock.protocol import reply
-from penstock.storage.keyspace import Value, type_name
 
 DRAWS: Final = 100  # RANDOMKEY gives up after so many expired keys, if they cannot be removed
 
@@ -55,29 +52,11 @@ def keys(ctx: Context, args: list[bytes]) -> bytes:
 def scan(ctx: Context, args: list[bytes]) -> bytes:
     """A cursor is a position in the keys' HashOrder: the server remembers nothing between two calls."""
     cursor = read_cursor(args[1])
-    count, glob, kind = PAGE, None, b""
-    typed = False
-    at = 2
-    while at < len(args):
-        option = args[at].upper()
-        if option == b"COUNT" and at + 1 < len(args):
-            count = read_count(args[at + 1])
-        elif option == b"MATCH" and at + 1 < len(args):
-            glob = read_glob(args[at + 1])
-        elif option == b"TYPE" and at + 1 < len(args):
-            kind, typed = args[at + 1].lower(), True
-            if ctx.compatibility.is_valkey and kind not in VALKEY_TYPES:
-                raise ReplyError(b"ERR unknown type name '%b'" % refusals.c_string(args[at + 1]))
-        else:
-            raise not_an_option(ctx, option)
-        at += 2
-    names_found, following = ctx.db.in_order(ctx.now_ms).walk(cursor, count)
-    shown = _in_own_slots(ctx, names_found)
-    if glob is not None:
-        shown = [key for key in shown if glob.matches(key)]
-    if typed or ctx.db.expires:
-        met = [(key, _value_met(ctx, key)) for key in shown]
-        shown = [key for key, value in met if value is not None and (not typed or type_name(value) == kind)]
+    options = KeyScan()
+    for at in range(2, len(args), 2):
+        options.read(ctx, args[at].upper(), args, at)
+    names_found, following = ctx.db.in_order(ctx.now_ms).walk(cursor, options.count)
+    shown = options.chosen(ctx, _in_own_slots(ctx, names_found))
     return reply.array([reply.bulk(b"%d" % following), reply.bulks(shown)])
 
 
@@ -85,17 +64,6 @@ def _in_own_slots(ctx: Context, names: list[bytes]) -> list[bytes]:
     """Those of the keys that a node of a cluster shows; all without a cluster."""
     cluster = ctx.cluster
     return names if cluster is None else cluster.node.shown(names)
-
-
-def _value_met(ctx: Context, key: bytes) -> Value | None:
-    """The live value of a key that the request has not named; the key is removed if it has expired.
-
-    In a transaction or a script `lazyexpire-nested-arbitrary-keys no` forbids that.
-    """
-    is_overdue = ctx.db.expires.get(key, ctx.now_ms) < ctx.now_ms
-    if is_overdue and not ctx.waits and not ctx.settings.yes("lazyexpire-nested-arbitrary-keys"):
-        return None
-    return ctx.look(key)
 
 
 @command(
@@ -116,7 +84,7 @@ def randomkey(ctx: Context, args: list[bytes]) -> bytes:
             if not shown:
                 break
             key = ctx.chance.choice(shown)
-        if _value_met(ctx, key) is not None:
+        if value_met(ctx, key) is not None:
             return reply.bulk(key)
         draws += key in ctx.db.values
     return reply.null(ctx.resp3)

@@ -4,6 +4,9 @@ from binascii import crc_hqx
 from typing import Final
 
 SLOTS: Final = 16384
+_LETTERS: Final = b"0123456789abcdefghijklmnopqrstuvwxyz"
+_PAIRS: Final = tuple([bytes((first, second)) for first in _LETTERS for second in _LETTERS])
+_ENDS: Final = {crc_hqx(b"\0\0" + pair, 0) % SLOTS: pair for pair in _PAIRS}
 
 
 def slot_of(key: bytes) -> int:
@@ -18,6 +21,22 @@ def slot_of(key: bytes) -> int:
         if end > start + 1:
             key = key[start + 1 : end]
     return crc_hqx(key, 0) % SLOTS  # CRC16/XMODEM
+
+
+def tag_of(slot: int) -> bytes:
+    """Four letters that are in a slot.
+
+    The checksum of a text is that of its first half before zeros, xor that of its second half behind zeros: about one
+    of twelve first halves has a second one.
+
+    >>> tag_of(0), slot_of(tag_of(0)), slot_of(tag_of(16383))
+    (b'01s6', 0, 16383)
+    """
+    for start in _PAIRS:
+        end = _ENDS.get(slot ^ crc_hqx(start + b"\0\0", 0) % SLOTS)
+        if end is not None:
+            return start + end
+    raise AssertionError("each slot has a tag of four letters")
 
 
 def ranges(owned: bytearray) -> list[tuple[int, int]]:

@@ -26,8 +26,8 @@ FOR_CLIENTS: Final = (b"CROSSSLOT", b"CLUSTERDOWN", b"TRYAGAIN", b"MOVED", b"ASK
 class Wanted:
     """The slots that a request, or the requests of an EXEC, need, and how.
 
-    names: its keys, or shard channels. asks_importer: it may be served where the slot is imported. reads_replicas: the
-    connection has said READONLY.
+    names: its keys, or shard channels; not a cursor, which only has a slot. asks_importer: it may be served where the
+    slot is imported. reads_replicas: the connection has said READONLY.
     """
 
     __slots__ = ("are_channels", "asks_importer", "moves", "names", "reads_replicas", "slots", "writes")
@@ -43,12 +43,13 @@ class Wanted:
 
     def add(self, row: Row, request: list[bytes]) -> None:
         self.are_channels = row.channels is not None and bool(row.key_specs)  # SSUBSCRIBE, SPUBLISH
-        if self.are_channels:
+        if self.are_channels or row.goes_by_cursor:
             found = [request[at] for at in row.key_specs[0].positions(request)]
         else:
             found = row.keys_of(request)
         if found:
-            self.names += found
+            if not row.goes_by_cursor:
+                self.names += found
             self.slots += [slot_of(name) for name in found]
             self.writes = self.writes or row.write
             self.moves = row.moves_slot_keys

@@ -26,6 +26,7 @@ TRAITS: Final = frozenset({
     "feeds_monitors",  # its session is sent all requests from then on
     "feeds_replicas",  # its session is sent all data and all changes from then on
     "for_replicas",  # may be sent by a replica that is attached
+    "goes_by_cursor",  # the tag of its cursor, which is no key, says which node of a cluster serves it
     "guarded_by_debug",  # enable-debug-command must allow it
     "guarded_by_module",  # enable-module-command must allow it
     "may_replicate",  # does not change data, but a master may send it to its replicas
@@ -98,10 +99,10 @@ class Row:
 
     __slots__ = (
         "arity", "asks_about", "batch_shape", "channels", "declared", "denyoom", "fast", "find_keys", "flags",
-        "for_replicas", "group", "guarded_by", "has_keys", "hidden", "hide", "is_container", "is_replicated",
-        "key_specs", "keys_move", "label", "least_words", "loading", "most_words", "moves_slot_keys", "name", "no_auth",
-        "no_multi", "only_key", "only_looks", "ordinary", "pubsub", "runs_script", "spreads", "subcommands", "syntax",
-        "title", "transactional", "write",
+        "for_replicas", "goes_by_cursor", "group", "guarded_by", "has_keys", "hidden", "hide", "is_container",
+        "is_replicated", "key_specs", "keys_move", "label", "least_words", "loading", "most_words", "moves_slot_keys",
+        "name", "no_auth", "no_multi", "only_key", "only_looks", "ordinary", "pubsub", "runs_script", "spreads",
+        "subcommands", "syntax", "title", "transactional", "write",
     )  # fmt: skip
 
     def __init__(self, declared: Declaration, is_container: bool) -> None:
@@ -141,6 +142,7 @@ class Row:
         self.for_replicas = "for_replicas" in traits
         # What a replica takes from its master: changes of the data, and what such a stream needs besides.
         self.is_replicated = "may_replicate" in traits or (self.write and "never_replicated" not in traits)
+        self.goes_by_cursor = "goes_by_cursor" in traits
         self.only_looks = "only_looks" in traits
         self.pubsub = "while_subscribed" in traits
         scripts = [trait for trait in traits if trait in (RUNS_TEXT, RUNS_DIGEST, RUNS_FUNCTION)]
