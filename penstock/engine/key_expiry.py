@@ -48,6 +48,8 @@ def _expire_keys(ctx: Context, most: int, until_us: int) -> int:
         began_us = server.clock.monotonic_us()
         expired = ctx.expire_overdue(min(most, at_once))
         server.statistics.expired_active += expired
+        if ctx.compatibility.is_valkey_since("9.2.0"):
+            ctx.dirty += expired  # in others only what requests change counts for save points
         if is_timed:
             server.telemetry.note_delay(b"expire-del", began_us)
         most -= expired

@@ -439,6 +439,17 @@ def test_what_only_valkey_has_is_unknown_to_redis_s_versions(version: str, name:
     assert str(client(f"ACL SETUSER u +{name}")).startswith("ERR Error in ACL SETUSER")
 
 
+@pytest.mark.parametrize(("version", "changes"), [("valkey-9.2", 2), ("valkey-9.1", 1), ("newest", 1)])
+def test_a_key_that_expires_by_itself_is_a_change_since_9_2(clock: ManualClock, version: str, changes: int) -> None:
+    client = Dialogue(make_engine(clock, settings=settings_with(compat_version=version)))
+    client("SET a 1 PX 100")
+    clock.advance(150)
+    client.engine.tick()
+
+    assert client("DBSIZE") == 0
+    assert b"rdb_changes_since_last_save:%d\r\n" % changes in client("INFO persistence")
+
+
 @pytest.mark.parametrize(("version", "dialogue"), ALL, ids=NAMES)
 def test_what_is_logged_in_valkey_s_dialect_is_loaded_with_any(
     clock: ManualClock, version: str, dialogue: list[tuple[str, str]]
