@@ -337,6 +337,7 @@ commandlog-request-larger-than 1048576
 commandlog-large-request-max-len 128
 commandlog-reply-larger-than 1048576
 commandlog-large-reply-max-len 128
+primaryauth secret
 """
 
 
@@ -344,6 +345,7 @@ def test_what_a_valkey_conf_has_besides_is_followed_or_named_in_a_warning() -> N
     settings = started(VALKEY_CONF)
 
     assert (settings.number("slowlog-log-slower-than"), settings.number("slowlog-max-len")) == (500, 7)
+    assert settings.text("masterauth") == "secret"
     (warning,) = settings.warnings
     assert "dual-channel-replication-enabled" in warning
     assert "commandlog-execution" not in warning

@@ -443,8 +443,8 @@ USED: Final = (
     ),
     # Replication
     Directive("replicaof", "", MasterAddress(), "Host and port of the master.", alias="slaveof", immutable=True),
-    Directive("masterauth", "", Text(), "The master's password.", secret=True),
-    Directive("masteruser", "", Text(), "User name at the master.", secret=True),
+    Directive("masterauth", "", Text(), "The master's password.", secret=True, valkey_name="primaryauth"),
+    Directive("masteruser", "", Text(), "User name at the master.", secret=True, valkey_name="primaryuser"),
     Directive(
         "replica-serve-stale-data",
         "yes",
@@ -494,4 +494,10 @@ USED: Final = (
     ),
 )
 
-SECRETS: Final = frozenset(directive.name.encode() for directive in USED if directive.secret)
+SECRETS: Final = frozenset(
+    name.encode()
+    for directive in USED
+    if directive.secret
+    for name in (directive.name, directive.alias, directive.valkey_name)
+    if name
+)  # by each of their names

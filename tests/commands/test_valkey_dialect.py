@@ -180,6 +180,18 @@ DIALOGUES = {
         ("CONFIG GET slowlog-max-len", "*2 $slowlog-max-len $5"),
         ("CONFIG SET slowlog-max-len 128", "+OK"),
     ],
+    "a master's password has Valkey's name, too": [
+        ("CONFIG SET primaryauth secret primaryuser me", "+OK"),
+        ("CONFIG GET masterauth", "*2 $masterauth $secret"),
+        ("CONFIG GET primary*", "*4 $primaryauth $secret $primaryuser $me"),
+        ('CONFIG SET masterauth "" masteruser ""', "+OK"),
+        ("CONFIG GET primaryuser", "*2 $primaryuser $"),
+        ("CONFIG SET slowlog-log-slower-than 0", "+OK"),
+        ("CONFIG SET primaryuser me primaryauth secret", "+OK"),
+        ("CONFIG SET primaryuser '' primaryauth '' slowlog-log-slower-than -1", "+OK"),
+        ("""EVAL "return redis.call('SLOWLOG','GET','1')[1][4]" 0""",
+         "*6 $CONFIG $SET $primaryuser $(redacted) $primaryauth $(redacted)"),
+    ],
     "what a script asks is logged as its client's": [
         ("CLIENT SETNAME me", "+OK"),
         ("CONFIG SET slowlog-log-slower-than 0", "+OK"),
