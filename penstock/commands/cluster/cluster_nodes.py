@@ -314,21 +314,6 @@ def cluster_getkeysinslot(ctx: Context, args: list[bytes]) -> bytes:
     return reply.bulks(keys_in(slot, list(ctx.db.values))[:count] if node.owns(slot) else [])
 
 
-@command(
-    "CLUSTER|SLOT-STATS",
-    "filter:<slotsrange:SLOTSRANGE (start-slot:integer end-slot:integer)"
-    " | orderby:ORDERBY (metric [limit:LIMIT limit] order:[ASC|DESC])>",
-    since="8.2.0",
-    flags="loading stale",
-    tips=f"{VARIES} request_policy:all_shards",
-    complexity="O(N) where N is the total number of slots based on arguments. O(N*log(N)) with ORDERBY subcommand.",
-    summary="Returns usage statistics of slots. Refused here.",
-)
-def cluster_slot_stats(ctx: Context, args: list[bytes]) -> bytes:
-    node_of(ctx)
-    raise ReplyError(b"ERR This server does not count the use of slots")
-
-
 # -- HELP -------------------------------------------------------------------------------------------------------------
 
 

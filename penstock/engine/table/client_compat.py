@@ -47,7 +47,7 @@ VALKEY_COMMANDS: Final = {
     "HEXPIRE": "9.0.0", "HPEXPIRE": "9.0.0", "HEXPIREAT": "9.0.0", "HPEXPIREAT": "9.0.0", "HTTL": "9.0.0",
     "HPTTL": "9.0.0", "HEXPIRETIME": "9.0.0", "HPEXPIRETIME": "9.0.0", "HPERSIST": "9.0.0", "HGETEX": "9.0.0",
     "HSETEX": "9.0.0", "HGETDEL": "9.1.0", "MSETEX": "9.1.0", "XDELEX": "9.2.0", "XACKDEL": "9.2.0",
-    "DELEX": "9.2.0", "INCREX": "9.2.0",
+    "DELEX": "9.2.0", "INCREX": "9.2.0", "CLUSTER|SLOT-STATS": "8.0.0",
 }  # fmt: skip
 VALKEY_WORDS: Final = {
     ("CLIENT|KILL", "MAXAGE"): "8.0.0", ("HSCAN", "NOVALUES"): "8.0.0", ("SET", "IFEQ"): "8.1.0",
