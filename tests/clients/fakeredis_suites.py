@@ -27,7 +27,7 @@ CHANGES: Final = (  # of lines, as docs/instead-of-fakeredis.md has them
     (r"\"fakeredis\.", '"penstock.testing.fake.'),
 )
 OURS: Final = (f"{ROOT}[lua]", "redis==8.1.0")
-FAKEREDIS: Final = "fakeredis[lua]==2.40.0"
+FAKEREDIS: Final = "fakeredis[lua]==2.41.0"
 LONGEST_S: Final = 1800
 
 
@@ -91,7 +91,7 @@ SUITES: Final = (
     ),
     Suite(  # without those of modules of Redis, of Dragonfly, and of random requests beside a Redis
         "fakeredis",
-        "2.40.0",
+        "2.41.0",
         ("valkey", "jsonpath-ng", "pyprobables", "pytest-asyncio", "pytest-mock", "pytest-timeout", "hypothesis"),
         (
             "test/test_mixins",
