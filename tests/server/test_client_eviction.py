@@ -83,9 +83,10 @@ def test_a_tiny_limit_lets_a_client_change_it() -> None:
         b"WATCH " + b" ".join([b"c%d" % number for number in range(3000)]) + b"\r\n",
         b"HIMPORT PREPARE fields " + b" ".join([b"c%d" % number for number in range(3000)]) + b"\r\n",
         b"\r\n".join([b"HIMPORT PREPARE fields%d a" % number for number in range(3000)]) + b"\r\n",
+        b"CLIENT TRACKING ON BCAST " + b" ".join([b"PREFIX c%04d" % number for number in range(3000)]) + b"\r\n",
         b"*3\r\n$6\r\nCLIENT\r\n$7\r\nSETNAME\r\n$200000\r\n%b\r\n" % (b"x" * 200_000),
     ],
-    ids=["MULTI", "SUBSCRIBE", "PSUBSCRIBE", "SSUBSCRIBE", "WATCH", "HIMPORT", "HIMPORT, many", "SETNAME"],
+    ids=["MULTI", "SUBSCRIBE", "PSUBSCRIBE", "SSUBSCRIBE", "WATCH", "HIMPORT", "HIMPORT, many", "BCAST", "SETNAME"],
 )
 def test_whatever_a_client_makes_the_server_keep_for_it_counts(requests: bytes) -> None:
     server = FakeServer(maxmemory_clients="150kb")

@@ -4,7 +4,7 @@ from typing import Final
 
 from penstock.engine.session import Session
 
-HELD_NAME: Final = 100  # bytes for a channel, a pattern, a watched key or a prepared field, beside its letters
+HELD_NAME: Final = 100  # bytes for a channel, a watched key or another name that is kept, beside its letters
 
 
 def memory_of(session: Session) -> int:
@@ -17,6 +17,7 @@ def memory_of(session: Session) -> int:
         + session.subscribed_bytes
         + session.watched_bytes
         + session.fieldset_bytes
+        + (0 if session.tracking is None else session.tracking.prefix_bytes)
         + len(session.name)
         + len(session.library_name)
         + len(session.library_version)

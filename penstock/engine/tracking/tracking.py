@@ -18,6 +18,7 @@ from penstock.engine.pubsub.subscriptions import Outgoing
 from penstock.engine.session import Session
 from penstock.engine.state import RESTRICTED
 from penstock.engine.table.row import Row
+from penstock.engine.telemetry.client_memory import HELD_NAME
 from penstock.engine.tracking.read_keys import ReadKeys
 from penstock.engine.tracking.tracking_options import NO_REDIRECT, TrackingOptions
 from penstock.protocol import reply
@@ -89,6 +90,7 @@ class Tracking:
                 self._lengths[len(name)] = self._lengths.get(len(name), 0) + 1
             prefix.sessions[session] = None
         options.prefixes = sorted({*options.prefixes, *prefixes})
+        options.prefix_bytes = sum([HELD_NAME + len(name) for name in options.prefixes])
 
     def end(self, session: Session) -> None:
         """CLIENT TRACKING OFF, RESET, or the end of the connection. Its read keys are kept until they change."""

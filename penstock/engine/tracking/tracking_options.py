@@ -13,7 +13,17 @@ class TrackingOptions:
     request in hand: YES with OPTIN, NO with OPTOUT.
     """
 
-    __slots__ = ("by_prefix", "is_broken", "is_chosen", "no_loop", "opt_in", "opt_out", "prefixes", "redirect")
+    __slots__ = (
+        "by_prefix",
+        "is_broken",
+        "is_chosen",
+        "no_loop",
+        "opt_in",
+        "opt_out",
+        "prefix_bytes",
+        "prefixes",
+        "redirect",
+    )
 
     def __init__(self) -> None:
         self.by_prefix = False
@@ -24,6 +34,7 @@ class TrackingOptions:
         self.is_broken = False
         self.is_chosen = False
         self.prefixes: list[bytes] = []
+        self.prefix_bytes = 0  # that `prefixes` takes
 
     @property
     def remembers(self) -> bool:
