@@ -97,6 +97,40 @@ def test_a_consumer_that_was_deleted_and_made_anew_is_another_one(left: PolicyDi
     assert [row[0] for row in left("XPENDING s g - + 10 bob")] == [b"1-0"]
 
 
+@pytest.mark.parametrize(
+    "leave",
+    ["XGROUP DELCONSUMER s g c{0}", "PENSTOCK.DELCONSUMER s g c{0} RELEASE", "XREADGROUP GROUP g c{0} STREAMS s 0"],
+    ids=["deleted", "released", "taken over"],
+)
+def test_a_connection_forgets_consumers_that_give_back_by_it_no_more(left: PolicyDialogue, leave: str) -> None:
+    bob, other = left.another(), left.another()
+    bob("XREADGROUP GROUP g bob COUNT 2 STREAMS s >")
+    for at in range(500):
+        bob(f"XREADGROUP GROUP g c{at} COUNT 1 STREAMS s 0")
+        other(leave.format(at))
+    assert len(bob.session.reads_as) <= 4
+    close(bob)
+
+    assert left("XPENDING s g - + 10 bob") == []
+
+
+def test_a_connection_forgets_groups_and_streams_that_are_gone(left: PolicyDialogue) -> None:
+    for at in range(500):
+        left(f"XGROUP CREATE t{at} g 0 MKSTREAM", f"PENSTOCK.POLICY t{at} GROUP g ACKWAIT 9 ONDISCONNECT RELEASE")
+        left(f"XREADGROUP GROUP g a STREAMS t{at} >", f"DEL t{at}")
+
+    assert len(left.session.reads_as) <= 4
+
+
+def test_each_of_many_consumers_of_a_connection_gives_back(left: PolicyDialogue) -> None:
+    bob = left.another()
+    for at in range(100):
+        bob(f"XADD s {at + 10}-0 n 1", f"XREADGROUP GROUP g c{at} COUNT 1 STREAMS s >")
+    close(bob)
+
+    assert {row[1] for row in left("XPENDING s g - + 1000")} == {b""}
+
+
 def test_reads_before_the_option_was_set_do_not_count(left: PolicyDialogue) -> None:
     bob = left.another()
     left("PENSTOCK.POLICY s GROUP g ONDISCONNECT NONE")

@@ -1,5 +1,7 @@
 """ONDISCONNECT: what a consumer holds is given back when the connection ends on which it was read as last."""
 
+from itertools import islice
+
 from penstock.engine.context import Context
 from penstock.engine.policies import leases, policy_notes, settling
 from penstock.engine.policies.policy_state import ReaderPlace
@@ -10,12 +12,30 @@ from penstock.storage.streams.stream import Stream
 
 
 def note_reader(ctx: Context, key: bytes, group: bytes, policy: GroupPolicy, consumer: bytes) -> None:
-    """A session has read as a consumer: what that holds is given back when this one ends, and no other. O(1)."""
+    """A session has read as a consumer: what that holds is given back when this one ends, and no other. O(1).
+
+    For each place that is noted two others are looked at, so that a session has at most twice as many as give back.
+    """
     session = ctx.session.asks_for or ctx.session
     policy.readers[consumer] = session.id
+    place = (ctx.db_index, key, group, consumer)
+    if place in session.reads_as:
+        return
     if session.reads_as is NO_READERS:
         session.reads_as = {}
-    session.reads_as[(ctx.db_index, key, group, consumer)] = None
+    for other in list(islice(session.reads_as, 2)):
+        del session.reads_as[other]
+        if _gives_back(ctx, session.id, other):
+            session.reads_as[other] = None
+    session.reads_as[place] = None
+
+
+def _gives_back(ctx: Context, session_id: int, place: ReaderPlace) -> bool:
+    """Whether the end of a session gives back what a consumer holds: it is there, and no other read as it later."""
+    db_index, key, group_name, name = place
+    stream = ctx.keyspace.databases[db_index].values.get(key)
+    group = stream.groups.get(group_name) if isinstance(stream, Stream) else None
+    return group is not None and group.policy is not None and group.policy.readers.get(name) == session_id
 
 
 def run(ctx: Context, budget: TickBudget) -> None:
