@@ -226,16 +226,35 @@ def test_a_cron_s_times_are_those_that_a_look_at_each_minute_finds(seed: int) ->
     series = recurrence.read(" ".join(words).encode(), 0)
     assert series is not None
 
-    found, ms = [], series.first_from(minutes[0])
-    while ms <= minutes[-1]:
+    assert found_in(series, minutes[0], minutes[-1]) == expected
+
+
+@pytest.mark.parametrize(
+    "word", ["0 0 31 * *", "0 0 30 2,4 *", "0 0 29 2 *", "0 0 */28 2 *", "0 0 29 2 */7", "0 0 31 */2 5", "0 0 31 4 1-3"]
+)  # fmt: skip
+def test_a_cron_s_days_of_eight_years_are_those_that_a_look_at_each_day_finds(word: str) -> None:
+    first = datetime.datetime(2096, 3, 1, tzinfo=datetime.UTC)
+    days = [first + datetime.timedelta(at) for at in range(8 * 365 + 2)]
+    expected = [int(day.timestamp() * 1000) for day in days if naive_fits(word.split(), day)]
+    first_ms, last_ms = (int(day.timestamp() * 1000) for day in (days[0], days[-1]))
+    series = recurrence.read(word.encode(), 0)
+    assert series is not None
+
+    assert found_in(series, first_ms, last_ms) == expected
+
+
+def found_in(series: recurrence.Recurrence, first_ms: int, last_ms: int) -> list[int]:
+    """The series' moments from one to another; backwards they must be the same."""
+    found, ms = [], series.first_from(first_ms)
+    while ms <= last_ms:
         found.append(ms)
         ms = series.first_from(ms + 1)
-    backwards, ms = [], series.last_until(minutes[-1])
-    while ms >= minutes[0]:
+    backwards, ms = [], series.last_until(last_ms)
+    while ms >= first_ms:
         backwards.append(ms)
         ms = series.last_until(ms - 1)
-
-    assert (found, backwards) == (expected, expected[::-1])
+    assert backwards == found[::-1]
+    return found
 
 
 @pytest.mark.parametrize(

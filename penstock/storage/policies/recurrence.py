@@ -5,6 +5,7 @@ commas between. Weekdays go from 0 to 7; 0 and 7 are Sunday. A day must fit the 
 are restricted (neither begins with `*`), one of them. Moments are unix ms.
 """
 
+from calendar import monthrange
 from datetime import date
 from typing import Final
 
@@ -13,9 +14,12 @@ from penstock.storage.deadlines import NEVER
 SHORTEST_MS: Final = 1000
 LONGEST_MS: Final = 31_536_000_000  # a year
 MINUTE_MS: Final = 60_000
-DAYS_LOOKED_AT: Final = 2923  # eight years: so long may it be to the next 29th of February
+MONTHS_LOOKED_AT: Final = 97  # eight years and the month itself: so long may it be to the next 29th of February
+FIRST_MONTH: Final = 1970 * 12  # months are counted from January of the year 0 on
+END_OF_MONTHS: Final = (date.max.year + 1) * 12
 EPOCH: Final = date(1970, 1, 1).toordinal()
 LAST_DAY: Final = date.max.toordinal() - EPOCH
+EACH_WEEK: Final = 1 | 1 << 7 | 1 << 14 | 1 << 21 | 1 << 28 | 1 << 35  # times a set of weekdays: the set in six weeks
 BOUNDS: Final = ((0, 59), (0, 23), (1, 31), (1, 12), (0, 7))
 
 
@@ -36,24 +40,22 @@ class Recurrence:
         if self.period_ms:
             return self.start_ms + -(-(from_ms - self.start_ms) // self.period_ms) * self.period_ms
         day, minute = divmod(-(-from_ms // MINUTE_MS), 1440)
-        for one in range(day, min(day + DAYS_LOOKED_AT, LAST_DAY)):
-            found = self._first_minute(minute) if self._has_day(one) else -1
-            if found >= 0:
-                return (one * 1440 + found) * MINUTE_MS
-            minute = 0
-        return NEVER
+        one = self._first_day(day)
+        found = self._first_minute(minute if one == day else 0)
+        if found < 0:
+            one, found = self._first_day(day + 1), self._first_minute(0)
+        return NEVER if one < 0 else (one * 1440 + found) * MINUTE_MS
 
     def last_until(self, until_ms: int) -> int:
         """The last moment that is not behind `until_ms`; a moment before the start if there is none."""
         if self.period_ms:
             return self.start_ms + (until_ms - self.start_ms) // self.period_ms * self.period_ms
         day, minute = divmod(min(until_ms // MINUTE_MS, LAST_DAY * 1440), 1440)
-        for one in range(day, max(day - DAYS_LOOKED_AT, -1), -1):
-            found = self._last_minute(minute) if self._has_day(one) else -1
-            if found >= 0:
-                return (one * 1440 + found) * MINUTE_MS
-            minute = 1439
-        return self.start_ms - 1
+        one = self._last_day(day)
+        found = self._last_minute(minute if one == day else 1439)
+        if found < 0:
+            one, found = self._last_day(day - 1), self._last_minute(1439)
+        return self.start_ms - 1 if one < 0 else (one * 1440 + found) * MINUTE_MS
 
     def back(self, moment_ms: int, count: int, until_ms: int) -> int:
         """The moment `count` before one of the series, but none before `until_ms`, which is one. O(count) for cron."""
@@ -64,13 +66,40 @@ class Recurrence:
             count -= 1
         return moment_ms
 
-    def _has_day(self, day: int) -> bool:
-        one = date.fromordinal(EPOCH + day)
-        if not self.months >> one.month & 1:
-            return False
-        is_day = bool(self.days >> one.day & 1)
-        is_weekday = bool(self.weekdays >> one.isoweekday() % 7 & 1)
-        return is_day or is_weekday if self.is_either else is_day and is_weekday
+    def _first_day(self, day: int) -> int:
+        """The first day from one on that fits, in days since 1970; -1 if there is none within eight years."""
+        if day >= LAST_DAY:
+            return -1
+        first = date.fromordinal(EPOCH + day)
+        least, month = first.day, first.year * 12 + first.month - 1
+        for one in range(month, min(month + MONTHS_LOOKED_AT, END_OF_MONTHS)):
+            left = self._days_of(one) >> least << least
+            if left:
+                return _day_of(one, (left & -left).bit_length() - 1)
+            least = 0
+        return -1
+
+    def _last_day(self, day: int) -> int:
+        """The last day up to one that fits, in days since 1970; -1 if there is none within eight years."""
+        if day < 0:
+            return -1
+        last = date.fromordinal(EPOCH + day)
+        most, month = last.day, last.year * 12 + last.month - 1
+        for one in range(month, max(month - MONTHS_LOOKED_AT, FIRST_MONTH - 1), -1):
+            left = self._days_of(one) & ((2 << most) - 1)
+            if left:
+                return _day_of(one, left.bit_length() - 1)
+            most = 31
+        return -1
+
+    def _days_of(self, month: int) -> int:
+        """The days of a month that fit, as a set of bits."""
+        if not self.months >> month % 12 + 1 & 1:
+            return 0
+        weekday, length = monthrange(month // 12, month % 12 + 1)  # of its first day; 0 is Monday
+        of_weekdays = (self.weekdays & 127) * EACH_WEEK >> weekday
+        fitting = self.days | of_weekdays if self.is_either else self.days & of_weekdays
+        return fitting & ((2 << length) - 2)
 
     def _first_minute(self, minute: int) -> int:
         """The first one of a day from one on; -1 if there is none."""
@@ -91,6 +120,11 @@ class Recurrence:
                 return one * 60 + left.bit_length() - 1
             minute = 59
         return -1
+
+
+def _day_of(month: int, day: int) -> int:
+    """A day of a month, in days since 1970."""
+    return date(month // 12, month % 12 + 1, day).toordinal() - EPOCH
 
 
 def read(word: bytes, start_ms: int) -> Recurrence | None:
