@@ -30,13 +30,17 @@ def main() -> int:
     cast = casts.ALL[chosen.cast or casts.QUEUES.name]
     servers = server_casts.ALL[chosen.servers] if chosen.servers else None
 
-    def made(seed: int, of: casts.Cast, is_told: bool = False) -> World:
-        return World(seed, of, is_told, chosen.cut) if servers is None else ServersWorld(seed, is_told, servers)
+    def made(seed: int, of: casts.Cast, is_told: bool = False, cut: Cut | None = None) -> World:
+        return World(seed, of, is_told, cut) if servers is None else ServersWorld(seed, is_told, servers, cut)
+
+    def named(seed: int, of: casts.Cast) -> str:
+        return f"{f'--cast {of.name}' if servers is None else f'--servers {servers.name}'} --seed {seed}"
 
     if chosen.shrink is not None:
-        chosen.seed, chosen.cut = chosen.shrink, smallest(chosen.shrink, cast, tell)
+        number = chosen.seed = chosen.shrink
+        chosen.cut = smallest(lambda cut: made(number, cast, cut=cut), named(number, cast), tell)
     if chosen.seed is not None:
-        world = made(chosen.seed, cast, is_told=True)
+        world = made(chosen.seed, cast, is_told=True, cut=chosen.cut)
         objections = world.run()
         tell("\n".join(world.story.lines))
         tell("\n".join(f"OBJECTION: {one}" for one in objections) or "no objection")
@@ -56,8 +60,7 @@ def main() -> int:
         sent.update(world.network.digest().encode())
         if objections:
             objected += 1
-            named = f"--cast {one.name}" if servers is None else f"--servers {servers.name}"
-            tell(f"{named} --seed {seed}: {len(objections)} objections; the first: {objections[0]}")
+            tell(f"{named(seed, one)}: {len(objections)} objections; the first: {objections[0]}")
         if chosen.minutes and time.process_time() - began_s > chosen.minutes * 60:
             break
     spent_s = time.process_time() - began_s

@@ -13,6 +13,7 @@ from tests.support.clock import NOW_MS
 from tests.support.keyspace_picture import View, keyspace
 from tests.world import faults, judges
 from tests.world.actors import GROUP, OK, STREAM, Actor, Journal, Producer, Write
+from tests.world.casts import Cut
 from tests.world.client import Client, is_refusal
 from tests.world.failover import WATCHERS, Directory, Handover, RoleChanger, Watcher
 from tests.world.loop import WorldClock
@@ -27,6 +28,7 @@ FIRST_PORT: Final = 6379
 REPLICAS: Final = 2
 QUIET_S: Final = 300.0  # virtual: within it all links are up; waits between links double up to a minute
 KINDS_OF_CHANGES: Final = ("none", "watchers", "administrator")
+ALL_LOOKS: Final = 5000  # entries, up to which looks at disks keep their share: a look loads whole logs
 
 
 # -- what is there -----------------------------------------------------------------------------------------------------
@@ -118,7 +120,8 @@ class ServersCast:
 
     changes: what may change the master. policy: the log's, if it is always the same. directives: of replicas.
     may_lack: whether a replica may lack a key that the master has. looks: how much of what WAITAOF
-    confirms is looked for on the disks; a look loads the logs of all servers.
+    confirms is looked for on the disks; a look loads the logs of all servers. Beyond
+    ALL_LOOKS entries looks grow rarer.
     """
 
     name: str
@@ -192,7 +195,7 @@ class ServersWorld(World):
 
     answer_s = 2 * QUIET_S
 
-    def __init__(self, seed: int, is_told: bool = False, servers: ServersCast = ROLES) -> None:
+    def __init__(self, seed: int, is_told: bool = False, servers: ServersCast = ROLES, cut: Cut | None = None) -> None:
         super().__init__(seed, is_told=is_told)
         chance = self.chance
         self.servers = servers
@@ -221,6 +224,8 @@ class ServersWorld(World):
             actor.journal = self.journal
             actor.machine = actor.client.machine = cast(Machine, self.directory)
         self.faults += cast(list[faults.Fault], chance.sample(BETWEEN, chance.randrange(0, len(BETWEEN) + 1)))
+        if cut is not None:
+            cut.apply(self)
 
     def _set_up_machines(self) -> None:
         chance = self.chance
@@ -313,7 +318,8 @@ class ServersWorld(World):
             return
         master = connected.process.machine
         others = [machine for machine in self.machines if machine is not master]
-        if on_disk and self.policy != "no" and self._looks.random() < self.servers.looks:  # no: what is written counts
+        looks = self.servers.looks * min(1.0, ALL_LOOKS / max(1, len(self.journal.added)))
+        if on_disk and self.policy != "no" and self._looks.random() < looks:  # no: what is written counts
             there = sum(has_entry_on_disk(machine, write.reply) for machine in others)
             if there < count or (is_here and not has_entry_on_disk(master, write.reply)):
                 shown = f"entry {write.name.decode()} ({write.reply.decode()}) at {self.loop.time():.6f}"

@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from tests.world.casts import Cast, Cut
+from tests.world.casts import Cut
 from tests.world.world import World
 
 LUCKS: Final = 4  # a smaller world draws other numbers: so often it is tried with other luck
@@ -17,24 +17,24 @@ def kind_of(objection: str) -> str:
     return VARYING.sub("#", objection.splitlines()[-1] if "Traceback" in objection else objection)[:60]
 
 
-def smallest(seed: int, cast: Cast, tell: Callable[[str], None]) -> Cut | None:
-    """The smallest world of a number that still has one of its objections; None: there is none."""
-    whole = World(seed, cast)
+def smallest(made: Callable[[Cut | None], World], named: str, tell: Callable[[str], None]) -> Cut | None:
+    """The smallest world of a number that still has one of its objections; None: there is none.
+
+    made: the world, whole or cut. named: it, in words of the command line.
+    """
+    whole = made(None)
     cut = Cut(tuple(range(len(whole.actors))), tuple(range(len(whole.faults))), whole.lasts_s)
     kinds = {kind_of(one) for one in whole.run()}
     if not kinds:
         return None
     tell(f"{cut.words()}: {', '.join(sorted(kinds))}")
     while True:
-        found = next((one for one in _smaller(cut) if _objects(seed, cast, one, kinds)), None)
+        smaller = (one for one in _smaller(cut) if any(kind_of(objection) in kinds for objection in made(one).run()))
+        found = next(smaller, None)
         if found is None:
             return cut
         cut = found
-        tell(f"--cast {cast.name} --seed {seed} --cut {cut.words()}")
-
-
-def _objects(seed: int, cast: Cast, cut: Cut, kinds: set[str]) -> bool:
-    return any(kind_of(one) in kinds for one in World(seed, cast, cut=cut).run())
+        tell(f"{named} --cut {cut.words()}")
 
 
 def _smaller(cut: Cut) -> Iterator[Cut]:
