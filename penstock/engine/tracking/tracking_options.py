@@ -14,16 +14,8 @@ class TrackingOptions:
     """
 
     __slots__ = (
-        "by_prefix",
-        "is_broken",
-        "is_chosen",
-        "no_loop",
-        "opt_in",
-        "opt_out",
-        "prefix_bytes",
-        "prefixes",
-        "redirect",
-    )
+        "by_prefix", "is_broken", "is_chosen", "no_loop", "opt_in", "opt_out", "prefix_bytes", "prefixes", "redirect",
+    )  # fmt: skip
 
     def __init__(self) -> None:
         self.by_prefix = False
