@@ -1,5 +1,6 @@
 """A session: what the engine knows of one client."""
 
+from collections import OrderedDict
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from penstock.engine import state
@@ -19,7 +20,7 @@ NO_DESCRIPTOR: Final = -1
 # What most sessions never have. They share these, which are never changed: the first one is added to a new one.
 NO_NAMES: Final[dict[bytes, None]] = {}
 NO_FIELDSETS: Final[dict[bytes, list[bytes]]] = {}
-NO_READERS: Final[dict[tuple[int, bytes, bytes, bytes], None]] = {}
+NO_READERS: Final[OrderedDict[tuple[int, bytes, bytes, bytes], None]] = OrderedDict()
 NO_PLACES: Final[set[tuple[int, bytes]]] = set()
 
 

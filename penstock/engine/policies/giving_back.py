@@ -1,5 +1,6 @@
 """ONDISCONNECT: what a consumer holds is given back when the connection ends on which it was read as last."""
 
+from collections import OrderedDict
 from itertools import islice
 
 from penstock.engine.context import Context
@@ -22,12 +23,14 @@ def note_reader(ctx: Context, key: bytes, group: bytes, policy: GroupPolicy, con
     if place in session.reads_as:
         return
     if session.reads_as is NO_READERS:
-        session.reads_as = {}
-    for other in list(islice(session.reads_as, 2)):
-        del session.reads_as[other]
+        session.reads_as = OrderedDict()
+    places = session.reads_as
+    for other in list(islice(places, 2)):
         if _gives_back(ctx, session.id, other):
-            session.reads_as[other] = None
-    session.reads_as[place] = None
+            places.move_to_end(other)
+        else:
+            del places[other]
+    places[place] = None
 
 
 def _gives_back(ctx: Context, session_id: int, place: ReaderPlace) -> bool:
