@@ -3,6 +3,7 @@
 from typing import Final
 
 from penstock.engine import refusals
+from penstock.engine.cluster.hash_slots import SLOTS
 from penstock.errors import ReplyError
 from penstock.native.build import IS_COMPILED
 from penstock.native.digits import integer_of
@@ -58,6 +59,11 @@ def within(least: int, most: int, word: bytes, text: bytes) -> int:
     if number > most:
         raise ReplyError(text)
     return number
+
+
+def slot(word: bytes) -> int:
+    """The number of a hash slot, else `ERR Invalid or out of range slot`."""
+    return within(0, SLOTS - 1, word, b"ERR Invalid or out of range slot")
 
 
 def not_negative(word: bytes) -> int:

@@ -92,12 +92,8 @@ def cluster_delslotsrange(ctx: Context, args: list[bytes]) -> bytes:
     return _delete(ctx, node, _in_ranges(args))
 
 
-def _slot(word: bytes) -> int:
-    return arguments.within(0, SLOTS - 1, word, b"ERR Invalid or out of range slot")
-
-
 def _single(args: list[bytes]) -> list[int]:
-    return [_slot(word) for word in args[2:]]
+    return [arguments.slot(word) for word in args[2:]]
 
 
 def _in_ranges(args: list[bytes]) -> Iterator[int]:
@@ -105,7 +101,7 @@ def _in_ranges(args: list[bytes]) -> Iterator[int]:
     if len(args) % 2:
         raise refusals.arity(b"|".join([word.lower() for word in args[:2]]))
     for at in range(2, len(args), 2):
-        first, last = _slot(args[at]), _slot(args[at + 1])
+        first, last = arguments.slot(args[at]), arguments.slot(args[at + 1])
         if first > last:
             raise ReplyError(b"ERR start slot number %d is greater than end slot number %d" % (first, last))
         yield from range(first, last + 1)
@@ -189,7 +185,7 @@ def cluster_setslot(ctx: Context, args: list[bytes]) -> bytes:
     own = view.own()
     if not own.is_master:
         raise ReplyError(b"ERR Please use SETSLOT only with masters.")
-    slot, action = _slot(args[2]), args[3].upper()
+    slot, action = arguments.slot(args[2]), args[3].upper()
     if action == b"STABLE" and len(args) == 4:
         return reply.OK if node.map is None else _hand_over(ctx, node, [b"SETSLOT", args[2], action, b""])
     if len(args) != 5 or action not in (b"MIGRATING", b"IMPORTING", b"NODE"):

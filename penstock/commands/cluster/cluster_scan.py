@@ -54,7 +54,7 @@ def clusterscan(ctx: Context, args: list[bytes]) -> bytes:
         if option == b"SLOT" and at + 1 < len(args):
             if only != NO_SLOT:
                 raise ReplyError(b"ERR SLOT option can only be specified once")
-            only = _slot(args[at + 1])
+            only = arguments.slot(args[at + 1])
         else:
             options.read(ctx, option, args, at)
     wanted = _slot_of_pattern(options.pattern)
@@ -83,13 +83,6 @@ def _step(keys: list[bytes], cursor: bytes) -> bytes:
 def _fresh(slot: int) -> bytes:
     """The cursor of a walk that has not begun."""
     return b"0-{%b}-0" % tag_of(slot)
-
-
-def _slot(word: bytes) -> int:
-    slot = int(word) if arguments.is_integer(word) else NO_SLOT
-    if not 0 <= slot < SLOTS:
-        raise ReplyError(b"ERR Invalid or out of range slot")
-    return slot
 
 
 def _read_cursor(word: bytes) -> tuple[int, int, int]:

@@ -32,7 +32,7 @@ def cluster_slot_stats(ctx: Context, args: list[bytes]) -> bytes:
     node = node_of(ctx)
     form = args[2].upper()
     if form == b"SLOTSRANGE" and len(args) == 5:
-        first, last = _slot(args[3]), _slot(args[4])
+        first, last = arguments.slot(args[3]), arguments.slot(args[4])
         if first > last:
             raise ReplyError(b"ERR Start slot number %d is greater than end slot number %d" % (first, last))
         counts = Counter(map(slot_of, ctx.db.values))
@@ -56,9 +56,8 @@ def _read_order(args: list[bytes]) -> tuple[int, bool]:
         if word == b"LIMIT" and at + 1 < len(args):
             _refuse_second(limit > 0)
             at += 1
-            limit = int(args[at]) if arguments.is_integer(args[at]) else 0
-            if not 1 <= limit <= SLOTS:
-                raise ReplyError(b"ERR Limit has to lie in between 1 and 16384 (maximum number of slots).")
+            refusal = b"ERR Limit has to lie in between 1 and 16384 (maximum number of slots)."
+            limit = arguments.within(1, SLOTS, args[at], refusal)
         elif word in ORDERS:
             _refuse_second(order != b"")
             order = word
@@ -71,13 +70,6 @@ def _read_order(args: list[bytes]) -> tuple[int, bool]:
 def _refuse_second(has_first: bool) -> None:
     if has_first:
         raise ReplyError(b"ERR Multiple filters of the same type are disallowed.")
-
-
-def _slot(word: bytes) -> int:
-    slot = int(word) if arguments.is_integer(word) else SLOTS
-    if not 0 <= slot < SLOTS:
-        raise ReplyError(b"ERR Invalid or out of range slot")
-    return slot
 
 
 def _reply(ctx: Context, counts: Counter[int], slots: list[int]) -> bytes:

@@ -94,7 +94,7 @@ def _read_slots(args: list[bytes], at: int, rules: SlotRules | None) -> frozense
         raise ReplyError(b"ERR not enough slot numbers provided")
     slots: set[int] = set()
     for word in words:
-        slot = arguments.within(0, SLOTS - 1, word, b"ERR Invalid or out of range slot")
+        slot = arguments.slot(word)
         if not rules.node.owns(slot):
             raise ReplyError(b"ERR slot %d not handled by this node" % slot)
         if slot in slots:
