@@ -4,9 +4,11 @@ import random
 
 import pytest
 
-from penstock.engine.cluster.hash_slots import SLOTS, slot_of, tag_of
+from penstock.engine.cluster.hash_slots import SLOTS, SlotTags, slot_of
 from tests.support.dialogue import Dialogue
 from tests.support.engines import make_engine, settings_with
+
+tag_of = SlotTags().of
 
 LAST = tag_of(SLOTS - 1).decode()
 ZERO, ONE, TWO = (tag_of(slot).decode() for slot in range(3))

@@ -15,7 +15,7 @@ from penstock.commands.cluster.cluster_nodes import node_of
 from penstock.commands.common.key_scan import KeyScan
 from penstock.commands.common.scan_cursor import MAX_UINT64
 from penstock.engine import arguments
-from penstock.engine.cluster.hash_slots import SLOTS, slot_of, tag_of
+from penstock.engine.cluster.hash_slots import SLOTS, SlotTags, slot_of
 from penstock.engine.cluster.node import NOT_OWNED, Node
 from penstock.engine.context import Context
 from penstock.engine.table.command_table import command
@@ -60,19 +60,19 @@ def clusterscan(ctx: Context, args: list[bytes]) -> bytes:
     wanted = _slot_of_pattern(options.pattern)
     if args[1] == START:
         first = max(only, 0) if wanted == NO_SLOT else wanted
-        return _step([], START if only not in (NO_SLOT, first) else _fresh(first))
+        return _step([], START if only not in (NO_SLOT, first) else _fresh(node.tags, first))
     first, last, position = _read_cursor(args[1])
     if only not in (NO_SLOT, first):
         raise ReplyError(b"ERR Cursor slot mismatch with SLOT argument")
     if wanted not in (NO_SLOT, first):
-        return _step([], _fresh(wanted) if wanted > first and only == NO_SLOT else START)
+        return _step([], _fresh(node.tags, wanted) if wanted > first and only == NO_SLOT else START)
     is_one = max(only, wanted) != NO_SLOT
     last = first if is_one else _end_of_walk(node, first, last, position)
     shown, position = _walk(ctx, options.count, first, last, position)
     if position:
-        following = b"%d-{%b}-%d" % (last, tag_of(first), position)
+        following = b"%d-{%b}-%d" % (last, node.tags.of(first), position)
     else:
-        following = START if is_one or last + 1 == SLOTS else _fresh(last + 1)
+        following = START if is_one or last + 1 == SLOTS else _fresh(node.tags, last + 1)
     return _step(options.chosen(ctx, shown), following)
 
 
@@ -80,9 +80,9 @@ def _step(keys: list[bytes], cursor: bytes) -> bytes:
     return reply.array([reply.bulk(cursor), reply.bulks(keys)])
 
 
-def _fresh(slot: int) -> bytes:
+def _fresh(tags: SlotTags, slot: int) -> bytes:
     """The cursor of a walk that has not begun."""
-    return b"0-{%b}-0" % tag_of(slot)
+    return b"0-{%b}-0" % tags.of(slot)
 
 
 def _read_cursor(word: bytes) -> tuple[int, int, int]:

@@ -5,8 +5,6 @@ from typing import Final
 
 SLOTS: Final = 16384
 _LETTERS: Final = b"0123456789abcdefghijklmnopqrstuvwxyz"
-_PAIRS: Final = tuple([bytes((first, second)) for first in _LETTERS for second in _LETTERS])
-_ENDS: Final = {crc_hqx(b"\0\0" + pair, 0) % SLOTS: pair for pair in _PAIRS}
 
 
 def slot_of(key: bytes) -> int:
@@ -23,20 +21,29 @@ def slot_of(key: bytes) -> int:
     return crc_hqx(key, 0) % SLOTS  # CRC16/XMODEM
 
 
-def tag_of(slot: int) -> bytes:
-    """Four letters that are in a slot.
+class SlotTags:
+    """For each slot four letters that are in it. Made by a node, for CLUSTERSCAN: other servers need no table.
 
     The checksum of a text is that of its first half before zeros, xor that of its second half behind zeros: about one
     of twelve first halves has a second one.
 
-    >>> tag_of(0), slot_of(tag_of(0)), slot_of(tag_of(16383))
+    >>> tags = SlotTags()
+    >>> tags.of(0), slot_of(tags.of(0)), slot_of(tags.of(16383))
     (b'01s6', 0, 16383)
     """
-    for start in _PAIRS:
-        end = _ENDS.get(slot ^ crc_hqx(start + b"\0\0", 0) % SLOTS)
-        if end is not None:
-            return start + end
-    raise AssertionError("each slot has a tag of four letters")
+
+    __slots__ = ("_ends", "_pairs")
+
+    def __init__(self) -> None:
+        self._pairs = [bytes((first, second)) for first in _LETTERS for second in _LETTERS]
+        self._ends = {crc_hqx(b"\0\0" + pair, 0) % SLOTS: pair for pair in self._pairs}
+
+    def of(self, slot: int) -> bytes:
+        for start in self._pairs:
+            end = self._ends.get(slot ^ crc_hqx(start + b"\0\0", 0) % SLOTS)
+            if end is not None:
+                return start + end
+        raise AssertionError("each slot has a tag of four letters")
 
 
 def ranges(owned: bytearray) -> list[tuple[int, int]]:

@@ -7,7 +7,7 @@ from typing import Final, Protocol
 from penstock.config.settings import Settings
 from penstock.engine.cluster import cluster_map
 from penstock.engine.cluster.cluster_map import ClusterMap, Member
-from penstock.engine.cluster.hash_slots import SLOTS, ranges, slot_of
+from penstock.engine.cluster.hash_slots import SLOTS, SlotTags, ranges, slot_of
 from penstock.engine.telemetry.identity import new_id
 from penstock.engine.waiting.blocked_request import BlockedRequest
 from penstock.errors import ReplyError
@@ -43,7 +43,7 @@ class Node:
 
     __slots__ = (
         "_chance", "_is_whole", "_kept", "_save", "_settings", "current_epoch", "epoch", "id", "map", "map_owner",
-        "owned", "shard_id", "unanswered", "waiting",
+        "owned", "shard_id", "tags", "unanswered", "waiting",
     )  # fmt: skip
 
     def __init__(self, settings: Settings, chance: random.Random) -> None:
@@ -60,6 +60,7 @@ class Node:
         self.map: ClusterMap | None = None
         self.waiting: dict[int, BlockedRequest] = {}
         self.unanswered = 0
+        self.tags = SlotTags()
         self._is_whole = True  # of the map: each slot has an owner that lives
 
     def owns(self, slot: int) -> bool:
