@@ -32,7 +32,7 @@ def test_a_world_shrinks_to_the_actor_that_a_judge_objects_to() -> None:
 
 
 class CountedServers(ServersWorld):
-    """Servers whose judge objects to each actor that is confirmed."""
+    """Servers with a judge that objects to each worker of the kind that asks for confirmations."""
 
     async def _judge(self) -> list[str]:
         return [f"{actor.name} is there" for actor in self.actors if isinstance(actor, ConfirmedWorker)]
