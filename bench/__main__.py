@@ -11,7 +11,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, Final
 
-from bench import costs, latency, log, queues, report, scale, singles, sizes
+from bench import costs, latency, log, nodes, queues, report, scale, singles, sizes, suites
 from bench.loads import LOADS, RESTRICTED
 from bench.servers import FAKE, NAMES, PEERS, ROOT, Absent, Candidate, Server, build, running, usual
 from bench.singles import ONE_AT_A_TIME
@@ -175,6 +175,14 @@ def run_queues(plan: Plan) -> dict[str, Any]:
     return dict(queues.bullmq(plan.real, 0.1 if plan.quick else 1.0, plan.few_rounds))
 
 
+def run_nodes(plan: Plan) -> dict[str, Any]:
+    return dict(nodes.nodes(plan.real, 0.1 if plan.quick else 1.0, plan.few_rounds))
+
+
+def run_suites(plan: Plan) -> dict[str, Any]:
+    return dict(suites.suites(plan.few_rounds))
+
+
 def run_starts(plan: Plan) -> dict[str, Any]:
     return dict(latency.starts(plan.real, 5 if plan.quick else 21))
 
@@ -251,6 +259,8 @@ PARTS: Final[dict[str, Callable[[Plan], dict[str, Any]]]] = {
     "restricted": run_restricted,
     "singles": run_singles,
     "queues": run_queues,
+    "nodes": run_nodes,
+    "suites": run_suites,
     "starts": run_starts,
     "wakeups": run_wakeups,
     "stalls": run_stalls,

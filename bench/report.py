@@ -15,11 +15,16 @@ from typing import Any, Final
 
 from bench.costs import OF_FEW
 from bench.loads import LOADS, Load
+from bench.nodes import CLIENTS as CLIENTS_OF_NODES
+from bench.nodes import DEPTHS, NODES
+from bench.nodes import of_peer as node_of_peer
 from bench.queues import GOAL as GOAL_OF_QUEUES
 from bench.queues import PHASES, of_peer
 from bench.scale import CHEAPEST_PASSES, PART_SIZES, PASSES, STREAM_REST_S
 from bench.servers import COMPILED, NAMES, OURS, PEERS, ROOT
 from bench.singles import DAY, GOAL_OF_P99, ONE_AT_A_TIME, WORKER
+from bench.suites import FAKEREDIS, KINDS, RUNS, of_fakeredis
+from bench.suites import GOAL as GOAL_OF_SUITES
 
 DOCUMENT: Final = ROOT / "docs/benchmarks.md"
 PLOTS: Final = ROOT / "docs/benchmarks"
@@ -86,6 +91,8 @@ def sections() -> Iterator[Lines]:
     yield section("restricted", "A user with few rights", restricted)
     yield section("singles", "One command at a time", singles)
     yield section("queues", "A queue of BullMQ", a_queue)
+    yield section("nodes", "Several processes", several_nodes)
+    yield section("suites", "Tests", suites)
     yield by_server(
         "starts",
         "Starting",
@@ -333,6 +340,39 @@ def a_queue(figures: Figures, _: str) -> Lines:
         for phase in PHASES
     ]
     yield from table(["", *names], rows)
+
+
+def several_nodes(figures: Figures, _: str) -> Lines:
+    yield "A cluster on this machine (`penstock cluster`; as many Redis processes) under redis-benchmark with"
+    yield f"{CLIENTS_OF_NODES} clients: XADD to 16,384 streams of all nodes, thousands of requests a second, and the"
+    yield "nodes' CPU in us a request, in brackets the ratio to the better of Redis and Valkey. All share the cores."
+    yield ""
+    names = known(figures)
+    rows = []
+    for load in DEPTHS:
+        for count in map(str, NODES):
+            row = [f"{load}, {count} node{'s' * (count != '1')}"]
+            for name in names:
+                measured = figures[name][count][load]
+                ratio = node_of_peer(figures, name, count, load)
+                row.append(f"{measured['rate'] / 1000:.0f}, {measured['cpu_us']:.1f} ({ratio:.2f})")
+            rows.append(row)
+    yield from table(["", *names], rows)
+
+
+def suites(figures: Figures, _: str) -> Lines:
+    yield "A run of pytest over tests of a queue (add, group, read, pending, acknowledge, expiry), each with a server"
+    yield "of its own: seconds of CPU of all processes, in brackets the ratio to fakeredis. Uncached: no bytecode is"
+    yield f"kept, as in CI. The goal is {GOAL_OF_SUITES} for 200 tests, uncached."
+    yield ""
+    rows = []
+    for run in RUNS:
+        row = [run]
+        for kind in KINDS:
+            ratio = "" if kind == FAKEREDIS else f" ({of_fakeredis(figures, kind, run):.2f})"
+            row.append(f"{figures[kind][run]:.2f}{ratio}")
+        rows.append(row)
+    yield from table(["", *KINDS], rows)
 
 
 def policies(figures: Figures, entries: str) -> Lines:

@@ -35,6 +35,7 @@ def test_a_load_is_measured_on_two_builds_in_one_run() -> None:
     [
         "restricted",
         "singles",
+        "nodes",
         "wakeups",
         "stalls",
         "starts",
