@@ -17,10 +17,9 @@ SAVE_FAILED: Final = (
 
 @command(
     "ACL|LOAD",
-    since="6.0.0",
-    flags="admin noscript loading stale",
-    complexity="O(N). Where N is the number of configured users.",
-    summary="Replaces all users by those in the ACL file.",
+    "6.0.0 admin noscript loading stale",
+    "Replaces all users by those in the ACL file.",
+    "O(N). Where N is the number of configured users.",
 )
 def acl_load(ctx: Context, args: list[bytes]) -> bytes:
     """If a line is wrong, no user changes."""
@@ -30,11 +29,9 @@ def acl_load(ctx: Context, args: list[bytes]) -> bytes:
 
 @command(
     "ACL|SAVE",
-    since="6.0.0",
-    flags="admin noscript loading stale",
-    tips="request_policy:all_nodes response_policy:all_succeeded",
-    complexity="O(N). Where N is the number of configured users.",
-    summary="Writes all users into the ACL file.",
+    "6.0.0 admin noscript loading stale | tips request_policy:all_nodes response_policy:all_succeeded",
+    "Writes all users into the ACL file.",
+    "O(N). Where N is the number of configured users.",
 )
 def acl_save(ctx: Context, args: list[bytes]) -> bytes:
     try:

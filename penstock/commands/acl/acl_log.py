@@ -14,13 +14,11 @@ LOG_SHOWN: Final = 10
 
 
 @command(
-    "ACL|LOG",
-    "operation:[count|RESET]",
-    since="6.0.0",
-    flags="admin noscript loading stale",
-    complexity="O(N) with N being the number of entries shown.",
+    "ACL|LOG operation:[count|RESET]",
+    "6.0.0 admin noscript loading stale",
+    "Lists refused logins and requests, newest first.",
+    "O(N) with N being the number of entries shown.",
     history=(("7.2.0", "Added entry ID, timestamp created, and timestamp last updated."),),
-    summary="Lists refused logins and requests, newest first.",
 )
 def acl_log(ctx: Context, args: list[bytes]) -> bytes:
     if len(args) > 3:

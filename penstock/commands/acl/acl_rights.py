@@ -21,12 +21,10 @@ CATEGORIES: Final = (  # in the order in which ACL CAT lists them (Redis 8.6.3)
 
 
 @command(
-    "ACL|CAT",
-    "[category]",
-    since="6.0.0",
-    flags="noscript loading stale",
-    complexity="O(1) since the categories and commands are a fixed set.",
-    summary="Lists the categories of commands, or the commands of one.",
+    "ACL|CAT [category]",
+    "6.0.0 noscript loading stale",
+    "Lists the categories of commands, or the commands of one.",
+    "O(1) since the categories and commands are a fixed set.",
 )
 def acl_cat(ctx: Context, args: list[bytes]) -> bytes:
     if len(args) > 3:
@@ -41,12 +39,10 @@ def acl_cat(ctx: Context, args: list[bytes]) -> bytes:
 
 
 @command(
-    "ACL|DRYRUN",
-    "username command [arg [arg ...]]",
-    since="7.0.0",
-    flags="admin noscript loading stale",
-    complexity="O(1).",
-    summary="Tests whether a user may run a command, without running it.",
+    "ACL|DRYRUN username command [arg [arg ...]]",
+    "7.0.0 admin noscript loading stale",
+    "Tests whether a user may run a command, without running it.",
+    "O(1).",
 )
 def acl_dryrun(ctx: Context, args: list[bytes]) -> bytes:
     user = ctx.access.users.get(args[2])

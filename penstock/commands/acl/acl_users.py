@@ -22,22 +22,16 @@ MOST_BITS: Final = 4096
 container("ACL", group="server", since="6.0.0", summary="Commands for users and their rights.")
 
 
-@command(
-    "ACL|WHOAMI",
-    since="6.0.0",
-    flags="noscript loading stale",
-    summary="Returns the name of the connection's user.",
-)
+@command("ACL|WHOAMI", "6.0.0 noscript loading stale", "Returns the name of the connection's user.")
 def acl_whoami(ctx: Context, args: list[bytes]) -> bytes:
     return reply.bulk(ctx.session.user.name)
 
 
 @command(
     "ACL|USERS",
-    since="6.0.0",
-    flags="admin noscript loading stale",
-    complexity="O(N). Where N is the number of configured users.",
-    summary="Lists the users' names.",
+    "6.0.0 admin noscript loading stale",
+    "Lists the users' names.",
+    "O(N). Where N is the number of configured users.",
 )
 def acl_users(ctx: Context, args: list[bytes]) -> bytes:
     return reply.bulks(ctx.access.names())
@@ -45,21 +39,20 @@ def acl_users(ctx: Context, args: list[bytes]) -> bytes:
 
 @command(
     "ACL|LIST",
-    since="6.0.0",
-    flags="admin noscript loading stale",
-    complexity="O(N). Where N is the number of configured users.",
-    summary="Lists the users with their rules, in the format of a configuration file.",
+    "6.0.0 admin noscript loading stale",
+    "Lists the users with their rules, in the format of a configuration file.",
+    "O(N). Where N is the number of configured users.",
 )
 def acl_list(ctx: Context, args: list[bytes]) -> bytes:
     return reply.bulks(ctx.access.descriptions())
 
 
 @command(
-    "ACL|GETUSER",
-    "username",
-    since="6.0.0",
-    flags="admin noscript loading stale",
-    complexity="O(N). Where N is the number of password, command and pattern rules that the user has.",
+    "ACL|GETUSER username",
+    "6.0.0 admin noscript loading stale",
+    "Describes a user.",
+    "O(N). Where N is the number of password, command and pattern rules that the user has.",
+    hide=redaction.subcommand_arguments_hidden,
     history=(
         ("6.2.0", "Added Pub/Sub channel patterns."),
         (
@@ -70,8 +63,6 @@ def acl_list(ctx: Context, args: list[bytes]) -> bytes:
             ),
         ),
     ),
-    hide=redaction.subcommand_arguments_hidden,
-    summary="Describes a user.",
 )
 def acl_getuser(ctx: Context, args: list[bytes]) -> bytes:
     user = ctx.access.users.get(args[2])
@@ -99,18 +90,15 @@ def _rights(selector: Selector) -> list[tuple[bytes, bytes]]:
 
 
 @command(
-    "ACL|SETUSER",
-    "username [rule [rule ...]]",
-    since="6.0.0",
-    flags="admin noscript loading stale",
-    tips="request_policy:all_nodes response_policy:all_succeeded",
-    complexity="O(N). Where N is the number of rules provided.",
+    "ACL|SETUSER username [rule [rule ...]]",
+    "6.0.0 admin noscript loading stale | tips request_policy:all_nodes response_policy:all_succeeded",
+    "Creates a user, or changes its rules.",
+    "O(N). Where N is the number of rules provided.",
+    hide=redaction.subcommand_arguments_hidden,
     history=(
         ("6.2.0", "Added Pub/Sub channel patterns."),
         ("7.0.0", "Added selectors and key based permissions."),
     ),
-    hide=redaction.subcommand_arguments_hidden,
-    summary="Creates a user, or changes its rules.",
 )
 def acl_setuser(ctx: Context, args: list[bytes]) -> bytes:
     """The rules hold for the next request of each connection of the user."""
@@ -119,26 +107,17 @@ def acl_setuser(ctx: Context, args: list[bytes]) -> bytes:
 
 
 @command(
-    "ACL|DELUSER",
-    "username [username ...]",
-    since="6.0.0",
-    flags="admin noscript loading stale",
-    tips="request_policy:all_nodes response_policy:all_succeeded",
-    complexity="O(1) amortized time considering the typical user.",
+    "ACL|DELUSER username [username ...]",
+    "6.0.0 admin noscript loading stale | tips request_policy:all_nodes response_policy:all_succeeded",
+    "Removes users, and closes their connections.",
+    "O(1) amortized time considering the typical user.",
     hide=redaction.subcommand_arguments_hidden,
-    summary="Removes users, and closes their connections.",
 )
 def acl_deluser(ctx: Context, args: list[bytes]) -> bytes:
     return reply.integer(ctx.access.delete(args[2:]))
 
 
-@command(
-    "ACL|GENPASS",
-    "[bits:integer]",
-    since="6.0.0",
-    flags="noscript loading stale",
-    summary="Generates a password.",
-)
+@command("ACL|GENPASS [bits:integer]", "6.0.0 noscript loading stale", "Generates a password.")
 def acl_genpass(ctx: Context, args: list[bytes]) -> bytes:
     if len(args) > 3:
         raise refusals.unknown_or_wrong(args[1], args[0])

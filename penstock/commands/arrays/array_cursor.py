@@ -25,13 +25,10 @@ EXHAUSTED: Final = MOST_INDEX + 1  # the index that ARSEEK takes for: no more
 
 
 @command(
-    "ARINSERT",
-    "key value [value ...]",
-    since="8.8.0",
-    flags="write denyoom fast",
-    keys="1 RW update",
-    complexity="O(N) where N is the number of items.",
-    summary="Sets items behind the one that was inserted last; answers the last index.",
+    "ARINSERT key value [value ...]",
+    "8.8.0 write denyoom fast | keys 1 RW update",
+    "Sets items behind the one that was inserted last; answers the last index.",
+    "O(N) where N is the number of items.",
 )
 def arinsert(ctx: Context, args: list[bytes]) -> bytes:
     items = args[2:]
@@ -45,13 +42,10 @@ def arinsert(ctx: Context, args: list[bytes]) -> bytes:
 
 
 @command(
-    "ARRING",
-    "key size:integer value [value ...]",
-    since="8.8.0",
-    flags="write denyoom",
-    keys="1 RW update",
-    complexity="O(N) where N is the number of items; O(N+M) where the ring of M items gets another size.",
-    summary="Sets items behind the one that was inserted last, in a ring of a size; answers the last index.",
+    "ARRING key size:integer value [value ...]",
+    "8.8.0 write denyoom | keys 1 RW update",
+    "Sets items behind the one that was inserted last, in a ring of a size; answers the last index.",
+    "O(N) where N is the number of items; O(N+M) where the ring of M items gets another size.",
 )
 def arring(ctx: Context, args: list[bytes]) -> bytes:
     size = arguments.integer_or(args[2], b"ERR invalid size")
@@ -64,12 +58,9 @@ def arring(ctx: Context, args: list[bytes]) -> bytes:
 
 
 @command(
-    "ARNEXT",
-    "key",
-    since="8.8.0",
-    flags="readonly fast",
-    keys="1 RO access",
-    summary="Tells the index at which the next item will be inserted; null where there is no more room.",
+    "ARNEXT key",
+    "8.8.0 readonly fast | keys 1 RO access",
+    "Tells the index at which the next item will be inserted; null where there is no more room.",
 )
 def arnext(ctx: Context, args: list[bytes]) -> bytes:
     found = read_array(ctx, args[1])
@@ -79,12 +70,7 @@ def arnext(ctx: Context, args: list[bytes]) -> bytes:
 
 
 @command(
-    "ARSEEK",
-    "key index",
-    since="8.8.0",
-    flags="write fast",
-    keys="1 RW update",
-    summary="Sets the index at which the next item will be inserted.",
+    "ARSEEK key index", "8.8.0 write fast | keys 1 RW update", "Sets the index at which the next item will be inserted."
 )
 def arseek(ctx: Context, args: list[bytes]) -> bytes:
     index = index_word(args[2], EXHAUSTED)
@@ -97,13 +83,10 @@ def arseek(ctx: Context, args: list[bytes]) -> bytes:
 
 
 @command(
-    "ARLASTITEMS",
-    "key count [REV]",
-    since="8.8.0",
-    flags="readonly",
-    keys="1 RO access",
-    complexity="O(N) where N is the number of items answered.",
-    summary="Answers the items that were inserted last, the oldest first.",
+    "ARLASTITEMS key count [REV]",
+    "8.8.0 readonly | keys 1 RO access",
+    "Answers the items that were inserted last, the oldest first.",
+    "O(N) where N is the number of items answered.",
 )
 def arlastitems(ctx: Context, args: list[bytes]) -> bytes:
     count = arguments.integer_or(args[2], b"ERR invalid COUNT")

@@ -25,13 +25,10 @@ PER_ITEM: Final = "O(N) where N is the number of items."
 
 
 @command(
-    "ARSET",
-    "key index value [value ...]",
-    since="8.8.0",
-    flags="write denyoom fast",
-    keys="1 RW update",
-    complexity=PER_ITEM,
-    summary="Sets neighbouring items of an array, and counts those that were empty.",
+    "ARSET key index value [value ...]",
+    "8.8.0 write denyoom fast | keys 1 RW update",
+    "Sets neighbouring items of an array, and counts those that were empty.",
+    PER_ITEM,
 )
 def arset(ctx: Context, args: list[bytes]) -> bytes:
     first = index_word(args[2])
@@ -47,13 +44,10 @@ def arset(ctx: Context, args: list[bytes]) -> bytes:
 
 
 @command(
-    "ARMSET",
-    "key data:(index value) [index value ...]",
-    since="8.8.0",
-    flags="write denyoom fast",
-    keys="1 RW update",
-    complexity=PER_ITEM,
-    summary="Sets items of an array, and counts those that were empty.",
+    "ARMSET key data:(index value) [index value ...]",
+    "8.8.0 write denyoom fast | keys 1 RW update",
+    "Sets items of an array, and counts those that were empty.",
+    PER_ITEM,
 )
 def armset(ctx: Context, args: list[bytes]) -> bytes:
     if len(args) % 2:
@@ -67,27 +61,17 @@ def armset(ctx: Context, args: list[bytes]) -> bytes:
     return reply.integer(new)
 
 
-@command(
-    "ARGET",
-    "key index",
-    since="8.8.0",
-    flags="readonly fast",
-    keys="1 RO access",
-    summary="Answers an item of an array.",
-)
+@command("ARGET key index", "8.8.0 readonly fast | keys 1 RO access", "Answers an item of an array.")
 def arget(ctx: Context, args: list[bytes]) -> bytes:
     found = read_array(ctx, args[1])
     return item_reply(found, index_word(args[2]), ctx.resp3)
 
 
 @command(
-    "ARMGET",
-    "key index [index ...]",
-    since="8.8.0",
-    flags="readonly fast",
-    keys="1 RO access",
-    complexity=PER_ITEM,
-    summary="Answers items of an array; null for what is empty.",
+    "ARMGET key index [index ...]",
+    "8.8.0 readonly fast | keys 1 RO access",
+    "Answers items of an array; null for what is empty.",
+    PER_ITEM,
 )
 def armget(ctx: Context, args: list[bytes]) -> bytes:
     found = read_array(ctx, args[1])
@@ -95,13 +79,10 @@ def armget(ctx: Context, args: list[bytes]) -> bytes:
 
 
 @command(
-    "ARGETRANGE",
-    "key start:integer end:integer",
-    since="8.8.0",
-    flags="readonly",
-    keys="1 RO access",
-    complexity="O(N) where N is the length of the range.",
-    summary="Answers all items of a range, null for what is empty; backwards if it ends before it starts.",
+    "ARGETRANGE key start:integer end:integer",
+    "8.8.0 readonly | keys 1 RO access",
+    "Answers all items of a range, null for what is empty; backwards if it ends before it starts.",
+    "O(N) where N is the length of the range.",
 )
 def argetrange(ctx: Context, args: list[bytes]) -> bytes:
     first, last = index_word(args[2]), index_word(args[3])
@@ -125,15 +106,7 @@ def _notify_deleted(ctx: Context, args: list[bytes], event: bytes, found: Array,
     return reply.integer(count)
 
 
-@command(
-    "ARDEL",
-    "key index [index ...]",
-    since="8.8.0",
-    flags="write fast",
-    keys="1 RW delete",
-    complexity=PER_ITEM,
-    summary="Deletes items of an array.",
-)
+@command("ARDEL key index [index ...]", "8.8.0 write fast | keys 1 RW delete", "Deletes items of an array.", PER_ITEM)
 def ardel(ctx: Context, args: list[bytes]) -> bytes:
     indexes = [index_word(word) for word in args[2:]]
     found = array_at(ctx, args[1])
@@ -143,13 +116,10 @@ def ardel(ctx: Context, args: list[bytes]) -> bytes:
 
 
 @command(
-    "ARDELRANGE",
-    "key range:(start:integer end:integer) [start end ...]",
-    since="8.8.0",
-    flags="write",
-    keys="1 RW delete",
-    complexity=PER_ITEM,
-    summary="Deletes the items of ranges of an array.",
+    "ARDELRANGE key range:(start:integer end:integer) [start end ...]",
+    "8.8.0 write | keys 1 RW delete",
+    "Deletes the items of ranges of an array.",
+    PER_ITEM,
 )
 def ardelrange(ctx: Context, args: list[bytes]) -> bytes:
     if len(args) % 2:
@@ -166,27 +136,13 @@ def ardelrange(ctx: Context, args: list[bytes]) -> bytes:
 # -- counting --------------------------------------------------------------------------------------------------------
 
 
-@command(
-    "ARCOUNT",
-    "key",
-    since="8.8.0",
-    flags="readonly fast",
-    keys="1 RO",
-    summary="Counts the items of an array.",
-)
+@command("ARCOUNT key", "8.8.0 readonly fast | keys 1 RO", "Counts the items of an array.")
 def arcount(ctx: Context, args: list[bytes]) -> bytes:
     found = read_array(ctx, args[1])
     return reply.ZERO if found is None else reply.integer(len(found))
 
 
-@command(
-    "ARLEN",
-    "key",
-    since="8.8.0",
-    flags="readonly fast",
-    keys="1 RO",
-    summary="Tells the length of an array: its highest index, plus one.",
-)
+@command("ARLEN key", "8.8.0 readonly fast | keys 1 RO", "Tells the length of an array: its highest index, plus one.")
 def arlen(ctx: Context, args: list[bytes]) -> bytes:
     found = read_array(ctx, args[1])
     return reply.ZERO if found is None else reply.integer(found.extent())

@@ -41,13 +41,10 @@ def _limit(word: bytes) -> int:
 
 
 @command(
-    "ARSCAN",
-    "key start:integer end:integer [LIMIT limit]",
-    since="8.8.0",
-    flags="readonly",
-    keys="1 RO access",
-    complexity=RANGE_COMPLEXITY,
-    summary="Answers the items of a range with their indexes; backwards if it ends before it starts.",
+    "ARSCAN key start:integer end:integer [LIMIT limit]",
+    "8.8.0 readonly | keys 1 RO access",
+    "Answers the items of a range with their indexes; backwards if it ends before it starts.",
+    RANGE_COMPLEXITY,
 )
 def arscan(ctx: Context, args: list[bytes]) -> bytes:
     if len(args) not in (4, 6):
@@ -138,16 +135,12 @@ def _grep_index(word: bytes, found: Array | None) -> int:
 
 
 @command(
-    "ARGREP",
-    "key start end predicate:<EXACT exact|MATCH substring|GLOB pattern:string|RE regex:string> "
+    "ARGREP key start end predicate:<EXACT exact|MATCH substring|GLOB pattern:string|RE regex:string> "
     "[<EXACT exact|MATCH substring|GLOB pattern:string|RE regex:string> ...] "
     "combination:[AND|OR] [LIMIT limit] [WITHVALUES] [NOCASE]",
-    since="8.8.0",
-    flags="readonly",
-    keys="1 RO access",
-    complexity="O(N*P) where N is the number of items in the range and P the number of predicates.",
-    arity=-6,
-    summary="Answers the indexes of the items in a range that match.",
+    "8.8.0 readonly | keys 1 RO access | arity -6",
+    "Answers the indexes of the items in a range that match.",
+    "O(N*P) where N is the number of items in the range and P the number of predicates.",
 )
 def argrep(ctx: Context, args: list[bytes]) -> bytes:
     for word in args[2:4]:
@@ -166,13 +159,10 @@ def argrep(ctx: Context, args: list[bytes]) -> bytes:
 
 
 @command(
-    "AROP",
-    "key start:integer end:integer operation:<SUM|MIN|MAX|AND|OR|XOR|USED|MATCH value>",
-    since="8.8.0",
-    flags="readonly",
-    keys="1 RO access",
-    complexity=RANGE_COMPLEXITY,
-    summary="Adds up, compares, combines or counts the items of a range.",
+    "AROP key start:integer end:integer operation:<SUM|MIN|MAX|AND|OR|XOR|USED|MATCH value>",
+    "8.8.0 readonly | keys 1 RO access",
+    "Adds up, compares, combines or counts the items of a range.",
+    RANGE_COMPLEXITY,
 )
 def arop(ctx: Context, args: list[bytes]) -> bytes:
     first, last = sorted((index_word(args[2]), index_word(args[3])))
@@ -237,13 +227,10 @@ def _combined(operation: bytes, items: list[bytes], resp3: bool) -> bytes:
 
 
 @command(
-    "ARINFO",
-    "key [FULL]",
-    since="8.8.0",
-    flags="readonly",
-    keys="1 RO access",
-    complexity="O(N) where N is the number of items.",
-    summary="Tells how many items an array has, and how a Redis would keep them.",
+    "ARINFO key [FULL]",
+    "8.8.0 readonly | keys 1 RO access",
+    "Tells how many items an array has, and how a Redis would keep them.",
+    "O(N) where N is the number of items.",
 )
 def arinfo(ctx: Context, args: list[bytes]) -> bytes:
     if len(args) > 3 or (len(args) == 3 and args[2].upper() != b"FULL"):

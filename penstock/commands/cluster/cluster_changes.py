@@ -58,35 +58,23 @@ def _hand_over(ctx: Context, node: Node, words: list[bytes]) -> bytes:
 # -- slots ------------------------------------------------------------------------------------------------------------
 
 
-@command(
-    "CLUSTER|ADDSLOTS", "slot:integer ...", since="3.0.0", flags=CHANGES, complexity=BY_SLOTS,
-    summary="Assigns slots to the node.",
-)  # fmt: skip
+@command("CLUSTER|ADDSLOTS slot:integer ...", f"3.0.0 {CHANGES}", "Assigns slots to the node.", BY_SLOTS)
 def cluster_addslots(ctx: Context, args: list[bytes]) -> bytes:
     return _add(ctx, node_of(ctx), _single(args))
 
 
-@command(
-    "CLUSTER|ADDSLOTSRANGE", RANGES, since="7.0.0", flags=CHANGES, complexity=BY_RANGES,
-    summary="Assigns ranges of slots to the node.",
-)  # fmt: skip
+@command(f"CLUSTER|ADDSLOTSRANGE {RANGES}", f"7.0.0 {CHANGES}", "Assigns ranges of slots to the node.", BY_RANGES)
 def cluster_addslotsrange(ctx: Context, args: list[bytes]) -> bytes:
     node = node_of(ctx)
     return _add(ctx, node, _in_ranges(args))
 
 
-@command(
-    "CLUSTER|DELSLOTS", "slot:integer ...", since="3.0.0", flags=CHANGES, complexity=BY_SLOTS,
-    summary="Removes slots from the node.",
-)  # fmt: skip
+@command("CLUSTER|DELSLOTS slot:integer ...", f"3.0.0 {CHANGES}", "Removes slots from the node.", BY_SLOTS)
 def cluster_delslots(ctx: Context, args: list[bytes]) -> bytes:
     return _delete(ctx, node_of(ctx), _single(args))
 
 
-@command(
-    "CLUSTER|DELSLOTSRANGE", RANGES, since="7.0.0", flags=CHANGES, complexity=BY_RANGES,
-    summary="Removes ranges of slots from the node.",
-)  # fmt: skip
+@command(f"CLUSTER|DELSLOTSRANGE {RANGES}", f"7.0.0 {CHANGES}", "Removes ranges of slots from the node.", BY_RANGES)
 def cluster_delslotsrange(ctx: Context, args: list[bytes]) -> bytes:
     node = node_of(ctx)
     return _delete(ctx, node, _in_ranges(args))
@@ -157,10 +145,7 @@ def _note(slot: int, seen: set[int]) -> None:
     seen.add(slot)
 
 
-@command(
-    "CLUSTER|FLUSHSLOTS", since="3.0.0", flags=CHANGES,
-    summary="Removes all slots from the node.",
-)  # fmt: skip
+@command("CLUSTER|FLUSHSLOTS", f"3.0.0 {CHANGES}", "Removes all slots from the node.")
 def cluster_flushslots(ctx: Context, args: list[bytes]) -> bytes:
     node = node_of(ctx)
     if len(ctx.db):
@@ -173,11 +158,10 @@ def cluster_flushslots(ctx: Context, args: list[bytes]) -> bytes:
 
 
 @command(
-    "CLUSTER|SETSLOT",
-    "slot:integer subcommand:<importing:IMPORTING node-id | migrating:MIGRATING node-id | node:NODE node-id | STABLE>",
-    since="3.0.0",
-    flags=CHANGES,
-    summary="Sets the state of a slot that moves from one node to another, or its node.",
+    "CLUSTER|SETSLOT slot:integer subcommand:<importing:IMPORTING node-id | migrating:MIGRATING node-id | node:NODE "
+    "node-id | STABLE>",
+    f"3.0.0 {CHANGES}",
+    "Sets the state of a slot that moves from one node to another, or its node.",
 )
 def cluster_setslot(ctx: Context, args: list[bytes]) -> bytes:
     node = node_of(ctx)
@@ -218,12 +202,10 @@ def cluster_setslot(ctx: Context, args: list[bytes]) -> bytes:
 
 
 @command(
-    "CLUSTER|RESET",
-    "reset-type:[HARD|SOFT]",
-    since="3.0.0",
-    flags="admin noscript stale",
-    complexity="O(N) where N is the number of known nodes. The command may execute a FLUSHALL as a side effect.",
-    summary="Removes all slots from the node; HARD gives it another ID.",
+    "CLUSTER|RESET reset-type:[HARD|SOFT]",
+    "3.0.0 admin noscript stale",
+    "Removes all slots from the node; HARD gives it another ID.",
+    "O(N) where N is the number of known nodes. The command may execute a FLUSHALL as a side effect.",
 )
 def cluster_reset(ctx: Context, args: list[bytes]) -> bytes:
     node = node_of(ctx)
@@ -241,10 +223,7 @@ def cluster_reset(ctx: Context, args: list[bytes]) -> bytes:
     return reply.OK
 
 
-@command(
-    "CLUSTER|BUMPEPOCH", since="3.0.0", flags=CHANGES, tips=VARIES,
-    summary="Advances the epoch.",
-)  # fmt: skip
+@command("CLUSTER|BUMPEPOCH", f"3.0.0 {CHANGES} | tips {VARIES}", "Advances the epoch.")
 def cluster_bumpepoch(ctx: Context, args: list[bytes]) -> bytes:
     node = node_of(ctx)
     if node.map is not None:
@@ -257,10 +236,7 @@ def cluster_bumpepoch(ctx: Context, args: list[bytes]) -> bytes:
     return reply.simple(b"BUMPED %d" % node.epoch)
 
 
-@command(
-    "CLUSTER|SET-CONFIG-EPOCH", "config-epoch:integer", since="3.0.0", flags=CHANGES,
-    summary="Sets a new node's epoch.",
-)  # fmt: skip
+@command("CLUSTER|SET-CONFIG-EPOCH config-epoch:integer", f"3.0.0 {CHANGES}", "Sets a new node's epoch.")
 def cluster_set_config_epoch(ctx: Context, args: list[bytes]) -> bytes:
     node = node_of(ctx)
     epoch = arguments.integer(args[2])
@@ -276,10 +252,7 @@ def cluster_set_config_epoch(ctx: Context, args: list[bytes]) -> bytes:
     return reply.OK
 
 
-@command(
-    "CLUSTER|SAVECONFIG", since="3.0.0", flags=CHANGES,
-    summary="Writes the node's state to its file.",
-)  # fmt: skip
+@command("CLUSTER|SAVECONFIG", f"3.0.0 {CHANGES}", "Writes the node's state to its file.")
 def cluster_saveconfig(ctx: Context, args: list[bytes]) -> bytes:
     node_of(ctx).keep()
     return reply.OK
@@ -289,12 +262,10 @@ def cluster_saveconfig(ctx: Context, args: list[bytes]) -> bytes:
 
 
 @command(
-    "CLUSTER|MEET",
-    "ip port:integer [cluster-bus-port:integer@4.0.0]",
-    since="3.0.0",
-    flags=CHANGES,
+    "CLUSTER|MEET ip port:integer [cluster-bus-port:integer@4.0.0]",
+    f"3.0.0 {CHANGES}",
+    "Connects two nodes. Without effect here: a cluster has the nodes that it was started with.",
     history=(("4.0.0", "Added the optional `cluster_bus_port` argument."),),
-    summary="Connects two nodes. Without effect here: a cluster has the nodes that it was started with.",
 )
 def cluster_meet(ctx: Context, args: list[bytes]) -> bytes:
     node = node_of(ctx)
@@ -314,10 +285,7 @@ def cluster_meet(ctx: Context, args: list[bytes]) -> bytes:
     return reply.OK
 
 
-@command(
-    "CLUSTER|FORGET", "node-id", since="3.0.0", flags=CHANGES,
-    summary="Removes a node from the table. Refused here.",
-)  # fmt: skip
+@command("CLUSTER|FORGET node-id", f"3.0.0 {CHANGES}", "Removes a node from the table. Refused here.")
 def cluster_forget(ctx: Context, args: list[bytes]) -> bytes:
     node = node_of(ctx)
     one = known(node, args[2])
@@ -328,10 +296,7 @@ def cluster_forget(ctx: Context, args: list[bytes]) -> bytes:
     raise _fixed()
 
 
-@command(
-    "CLUSTER|REPLICATE", "node-id", since="3.0.0", flags=CHANGES,
-    summary="Makes the node the replica of another. Refused here.",
-)  # fmt: skip
+@command("CLUSTER|REPLICATE node-id", f"3.0.0 {CHANGES}", "Makes the node the replica of another. Refused here.")
 def cluster_replicate(ctx: Context, args: list[bytes]) -> bytes:
     node = node_of(ctx)
     one = known(node, args[2])
@@ -343,10 +308,7 @@ def cluster_replicate(ctx: Context, args: list[bytes]) -> bytes:
     raise _fixed()
 
 
-@command(
-    "CLUSTER|FAILOVER", "options:[FORCE|TAKEOVER]", since="3.0.0", flags=CHANGES,
-    summary="Makes a replica the master.",
-)  # fmt: skip
+@command("CLUSTER|FAILOVER options:[FORCE|TAKEOVER]", f"3.0.0 {CHANGES}", "Makes a replica the master.")
 def cluster_failover(ctx: Context, args: list[bytes]) -> bytes:
     """Without FORCE or TAKEOVER Redis has the master hold its writes until the replica has all; refused here."""
     node = node_of(ctx)
@@ -367,23 +329,18 @@ def _not_moved(ctx: Context, args: list[bytes]) -> bytes:
 
 
 command(
-    "CLUSTER|MIGRATION",
-    "subcommand:<import:IMPORT (start-slot:integer end-slot:integer) [start-slot:integer end-slot:integer ...]"
-    " | cancel:CANCEL <task-id:ID task-id | ALL> | status:STATUS <[task-id:ID task-id] | [ALL]>>",
-    since="8.4.0",
-    flags=CHANGES,
-    complexity=BY_RANGES,
-    arity=-4,
-    summary="Moves slots between nodes. Refused here.",
+    "CLUSTER|MIGRATION subcommand:<import:IMPORT (start-slot:integer end-slot:integer) "
+    "[start-slot:integer end-slot:integer ...] | cancel:CANCEL <task-id:ID task-id | ALL> "
+    "| status:STATUS <[task-id:ID task-id] | [ALL]>>",
+    f"8.4.0 {CHANGES} | arity -4",
+    "Moves slots between nodes. Refused here.",
+    BY_RANGES,
 )(_not_moved)
 
 command(
-    "CLUSTER|SYNCSLOTS",
-    "subcommand:<sync:SYNC (task-id slot-range:(start-slot:integer end-slot:integer)"
+    "CLUSTER|SYNCSLOTS subcommand:<sync:SYNC (task-id slot-range:(start-slot:integer end-slot:integer)"
     " [start-slot:integer end-slot:integer ...]) | task-id:RDBCHANNEL task-id | SNAPSHOT-EOF | STREAM-EOF"
     " | ack:ACK (state offset) | error:FAIL error | conf:CONF (option ... value ...)>",
-    since="8.4.0",
-    flags=CHANGES,
-    tips=VARIES,
-    summary="Used by nodes to migrate slots. Refused here.",
+    f"8.4.0 {CHANGES} | tips {VARIES}",
+    "Used by nodes to migrate slots. Refused here.",
 )(_not_moved)

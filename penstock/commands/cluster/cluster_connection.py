@@ -10,33 +10,21 @@ from penstock.engine.table.command_table import command
 from penstock.protocol import reply
 
 
-@command(
-    "READONLY",
-    since="3.0.0",
-    flags="loading stale fast",
-    acl="connection",
-    summary="Allows a connection to read from a replica.",
-)
+@command("READONLY", "3.0.0 loading stale fast | acl connection", "Allows a connection to read from a replica.")
 def readonly(ctx: Context, args: list[bytes]) -> bytes:
     node_of(ctx)
     ctx.session.reads_replicas = True
     return reply.OK
 
 
-@command("READWRITE", since="3.0.0", flags="loading stale fast", acl="connection", summary="Ends READONLY.")
+@command("READWRITE", "3.0.0 loading stale fast | acl connection", "Ends READONLY.")
 def readwrite(ctx: Context, args: list[bytes]) -> bytes:
     node_of(ctx)
     ctx.session.reads_replicas = False
     return reply.OK
 
 
-@command(
-    "ASKING",
-    since="3.0.0",
-    flags="fast",
-    acl="connection",
-    summary="Announces that the next request follows an ASK redirection.",
-)
+@command("ASKING", "3.0.0 fast | acl connection", "Announces that the next request follows an ASK redirection.")
 def asking(ctx: Context, args: list[bytes]) -> bytes:
     """It holds for a transaction that begins with the next request as well (Redis 8.6.3)."""
     node_of(ctx)

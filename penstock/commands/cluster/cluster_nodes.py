@@ -42,13 +42,7 @@ def unknown_node(id: bytes) -> ReplyError:
 # -- the cluster ------------------------------------------------------------------------------------------------------
 
 
-@command(
-    "CLUSTER|INFO",
-    since="3.0.0",
-    flags="stale",
-    tips=VARIES,
-    summary="Returns the state of the cluster.",
-)
+@command("CLUSTER|INFO", f"3.0.0 stale | tips {VARIES}", "Returns the state of the cluster.")
 def cluster_info(ctx: Context, args: list[bytes]) -> bytes:
     """The counts of messages are those of a bus: nodes have none here."""
     node = node_of(ctx)
@@ -79,14 +73,7 @@ def cluster_info(ctx: Context, args: list[bytes]) -> bytes:
     return reply.verbatim("".join([f"{name}:{value}\r\n" for name, value in fields]).encode(), ctx.resp3)
 
 
-@command(
-    "CLUSTER|NODES",
-    since="3.0.0",
-    flags="stale",
-    tips=VARIES,
-    complexity=BY_NODES,
-    summary="Lists the nodes.",
-)
+@command("CLUSTER|NODES", f"3.0.0 stale | tips {VARIES}", "Lists the nodes.", BY_NODES)
 def cluster_nodes(ctx: Context, args: list[bytes]) -> bytes:
     node = node_of(ctx)
     lines = [_line(node, one) + "\n" for one in node.view().members]
@@ -100,13 +87,11 @@ def _line(node: Node, one: Member) -> str:
 
 @command(
     "CLUSTER|SLOTS",
-    since="3.0.0",
-    flags="loading stale",
-    tips=VARIES,
-    complexity=BY_NODES,
+    f"3.0.0 loading stale | tips {VARIES}",
+    "Lists slots and their nodes.",
+    BY_NODES,
     history=(("4.0.0", "Added node IDs."), ("7.0.0", "Added additional networking metadata field.")),
     deprecated=("7.0.0", "`CLUSTER SHARDS`"),
-    summary="Lists slots and their nodes.",
 )
 def cluster_slots(ctx: Context, args: list[bytes]) -> bytes:
     """Replicas that have failed are left out (Redis 8.6.3)."""
@@ -137,11 +122,9 @@ def _described(ctx: Context, kind: str, one: Member) -> bytes:
 
 @command(
     "CLUSTER|SHARDS",
-    since="7.0.0",
-    flags="loading stale",
-    tips=VARIES,
-    complexity="O(N) where N is the total number of cluster nodes",
-    summary="Lists the shards and their slots.",
+    f"7.0.0 loading stale | tips {VARIES}",
+    "Lists the shards and their slots.",
+    "O(N) where N is the total number of cluster nodes",
 )
 def cluster_shards(ctx: Context, args: list[bytes]) -> bytes:
     """A shard whose master has failed has no slots (Redis 8.6.3)."""
@@ -180,14 +163,7 @@ def _text(text: str) -> bytes:
     return reply.bulk(text.encode(errors="surrogateescape"))
 
 
-@command(
-    "CLUSTER|LINKS",
-    since="7.0.0",
-    flags="stale",
-    tips=VARIES,
-    complexity=BY_NODES,
-    summary="Lists the links between nodes; there are none.",
-)
+@command("CLUSTER|LINKS", f"7.0.0 stale | tips {VARIES}", "Lists the links between nodes; there are none.", BY_NODES)
 def cluster_links(ctx: Context, args: list[bytes]) -> bytes:
     node_of(ctx)
     return reply.EMPTY_ARRAY
@@ -196,18 +172,12 @@ def cluster_links(ctx: Context, args: list[bytes]) -> bytes:
 # -- nodes ------------------------------------------------------------------------------------------------------------
 
 
-@command("CLUSTER|MYID", since="3.0.0", flags="stale", summary="Returns the node's ID.")
+@command("CLUSTER|MYID", "3.0.0 stale", "Returns the node's ID.")
 def cluster_myid(ctx: Context, args: list[bytes]) -> bytes:
     return _text(node_of(ctx).id)
 
 
-@command(
-    "CLUSTER|MYSHARDID",
-    since="7.2.0",
-    flags="stale",
-    tips=VARIES,
-    summary="Returns the ID of the node's shard.",
-)
+@command("CLUSTER|MYSHARDID", f"7.2.0 stale | tips {VARIES}", "Returns the ID of the node's shard.")
 def cluster_myshardid(ctx: Context, args: list[bytes]) -> bytes:
     return _text(node_of(ctx).shard_id)
 
@@ -228,36 +198,24 @@ def _replicas(ctx: Context, args: list[bytes]) -> bytes:
     return reply.array([_text(_line(node, one)) for one in node.view().replicas_of(master.id)])
 
 
-command(
-    "CLUSTER|REPLICAS",
-    "node-id",
-    since="5.0.0",
-    flags=READS_OTHERS,
-    tips=VARIES,
-    complexity=BY_REPLICAS,
-    summary="Lists a master's replicas.",
-)(_replicas)
+command("CLUSTER|REPLICAS node-id", f"5.0.0 {READS_OTHERS} | tips {VARIES}", "Lists a master's replicas.", BY_REPLICAS)(
+    _replicas
+)
 
 command(
-    "CLUSTER|SLAVES",
-    "node-id",
-    since="3.0.0",
-    flags=READS_OTHERS,
-    tips=VARIES,
-    complexity=BY_REPLICAS,
+    "CLUSTER|SLAVES node-id",
+    f"3.0.0 {READS_OTHERS} | tips {VARIES}",
+    "Lists a master's replicas.",
+    BY_REPLICAS,
     deprecated=("5.0.0", "`CLUSTER REPLICAS`"),
-    summary="Lists a master's replicas.",
 )(_replicas)
 
 
 @command(
-    "CLUSTER|COUNT-FAILURE-REPORTS",
-    "node-id",
-    since="3.0.0",
-    flags=READS_OTHERS,
-    tips=VARIES,
-    complexity="O(N) where N is the number of failure reports",
-    summary="Counts the nodes that report another as failed; there are none.",
+    "CLUSTER|COUNT-FAILURE-REPORTS node-id",
+    f"3.0.0 {READS_OTHERS} | tips {VARIES}",
+    "Counts the nodes that report another as failed; there are none.",
+    "O(N) where N is the number of failure reports",
 )
 def cluster_count_failure_reports(ctx: Context, args: list[bytes]) -> bytes:
     known(node_of(ctx), args[2])
@@ -268,12 +226,10 @@ def cluster_count_failure_reports(ctx: Context, args: list[bytes]) -> bytes:
 
 
 @command(
-    "CLUSTER|KEYSLOT",
-    "key:string",
-    since="3.0.0",
-    flags="stale",
-    complexity="O(N) where N is the number of bytes in the key",
-    summary="Returns a key's slot.",
+    "CLUSTER|KEYSLOT key:string",
+    "3.0.0 stale",
+    "Returns a key's slot.",
+    "O(N) where N is the number of bytes in the key",
 )
 def cluster_keyslot(ctx: Context, args: list[bytes]) -> bytes:
     node_of(ctx)
@@ -281,12 +237,10 @@ def cluster_keyslot(ctx: Context, args: list[bytes]) -> bytes:
 
 
 @command(
-    "CLUSTER|COUNTKEYSINSLOT",
-    "slot:integer",
-    since="3.0.0",
-    flags="stale",
-    complexity="O(N) where N is the number of keys in the database",
-    summary="Counts the keys of a slot.",
+    "CLUSTER|COUNTKEYSINSLOT slot:integer",
+    "3.0.0 stale",
+    "Counts the keys of a slot.",
+    "O(N) where N is the number of keys in the database",
 )
 def cluster_countkeysinslot(ctx: Context, args: list[bytes]) -> bytes:
     """A slot that this node does not own counts as empty, also if keys of it are left."""
@@ -298,13 +252,10 @@ def cluster_countkeysinslot(ctx: Context, args: list[bytes]) -> bytes:
 
 
 @command(
-    "CLUSTER|GETKEYSINSLOT",
-    "slot:integer count",
-    since="3.0.0",
-    flags="stale",
-    tips=VARIES,
-    complexity="O(N) where N is the number of keys in the database",
-    summary="Returns keys of a slot.",
+    "CLUSTER|GETKEYSINSLOT slot:integer count",
+    f"3.0.0 stale | tips {VARIES}",
+    "Returns keys of a slot.",
+    "O(N) where N is the number of keys in the database",
 )
 def cluster_getkeysinslot(ctx: Context, args: list[bytes]) -> bytes:
     node = node_of(ctx)
@@ -317,10 +268,7 @@ def cluster_getkeysinslot(ctx: Context, args: list[bytes]) -> bytes:
 # -- HELP -------------------------------------------------------------------------------------------------------------
 
 
-@command(
-    "CLUSTER|HELP", since="5.0.0", flags="loading stale",
-    summary="Lists the subcommands.",
-)  # fmt: skip
+@command("CLUSTER|HELP", "5.0.0 loading stale", "Lists the subcommands.")
 def cluster_help(ctx: Context, args: list[bytes]) -> bytes:
     node_of(ctx)
     return help_reply(

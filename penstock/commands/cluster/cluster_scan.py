@@ -31,20 +31,12 @@ _WILD: Final = re.compile(rb"[*?\[\\]")
 
 
 @command(
-    "CLUSTERSCAN",
-    "cursor:string [MATCH match-pattern:pattern] [COUNT count] [TYPE type] [SLOT slot:integer]",
-    since="9.1.0",
-    only_in="valkey",
-    flags="readonly",
-    keys="1 not_key",
-    acl="keyspace",
-    traits="goes_by_cursor",
-    tips="nondeterministic_output request_policy:special response_policy:special",
-    complexity=(
-        "O(COUNT) for every call. A complete iteration is O(N) for each run of slots that a node owns, N being the "
-        "number of its keys; with SLOT, O(N)."
-    ),
-    summary="Iterates over the keys of a cluster, some in each call.",
+    "CLUSTERSCAN cursor:string [MATCH match-pattern:pattern] [COUNT count] [TYPE type] [SLOT slot:integer]",
+    "9.1.0 readonly | keys 1 not_key | acl keyspace | traits goes_by_cursor | "
+    "tips nondeterministic_output request_policy:special response_policy:special | only_in valkey",
+    "Iterates over the keys of a cluster, some in each call.",
+    "O(COUNT) for every call. A complete iteration is O(N) for each run of slots that a node owns, N being the "
+    "number of its keys; with SLOT, O(N).",
 )
 def clusterscan(ctx: Context, args: list[bytes]) -> bytes:
     node = node_of(ctx)

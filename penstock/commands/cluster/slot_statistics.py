@@ -19,14 +19,11 @@ ORDERS: Final = (b"ASC", b"DESC")
 
 
 @command(
-    "CLUSTER|SLOT-STATS",
-    "filter:<slotsrange:SLOTSRANGE (start-slot:integer end-slot:integer)"
+    "CLUSTER|SLOT-STATS filter:<slotsrange:SLOTSRANGE (start-slot:integer end-slot:integer)"
     " | orderby:ORDERBY (metric [limit:LIMIT limit] order:[ASC|DESC])>",
-    since="8.2.0",
-    flags="loading stale",
-    tips=f"{VARIES} request_policy:all_shards",
-    complexity="O(N) where N is the number of keys in the database",
-    summary="Counts the keys of slots.",
+    f"8.2.0 loading stale | tips {VARIES} request_policy:all_shards",
+    "Counts the keys of slots.",
+    "O(N) where N is the number of keys in the database",
 )
 def cluster_slot_stats(ctx: Context, args: list[bytes]) -> bytes:
     node = node_of(ctx)

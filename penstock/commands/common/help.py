@@ -22,15 +22,9 @@ def declare_help(
     def answer(ctx: Context, args: list[bytes]) -> bytes:
         return help_reply(container, lines)
 
-    command(
-        f"{container}|HELP",
-        since=since,
-        summary=summary,
-        group=group,
-        flags="loading stale",
-        acl=acl,
-        only_in=only_in,
-    )(answer)
+    command(f"{container}|HELP", f"{since} loading stale | acl {acl} | group {group} | only_in {only_in}", summary)(
+        answer
+    )
 
 
 def help_reply(container: str, lines: Sequence[tuple[str, str]]) -> bytes:

@@ -45,13 +45,10 @@ def declare_setting(words: PartWords, since: str, handler_of: Callable[[bytes], 
     """
     for rest, time, when in SETTING:
         command(
-            words.name(rest).decode(),
-            f"key {time} condition:[NX|XX|GT|LT] {words.syntax()}",
-            since=since,
-            flags="write fast",
-            keys="1 RW update",
-            complexity=words.complexity(),
-            summary=f"Sets the times of expiry of {words.lower.decode()}, {when}.",
+            f"{words.name(rest).decode()} key {time} condition:[NX|XX|GT|LT] {words.syntax()}",
+            f"{since} write fast | keys 1 RW update",
+            f"Sets the times of expiry of {words.lower.decode()}, {when}.",
+            words.complexity(),
         )(handler_of(rest))
 
 
@@ -60,14 +57,10 @@ def declare_reading(words: PartWords, since: str, handler_of: Callable[[bytes], 
     parts = words.lower.decode()
     for rest, tips, when in READING:
         command(
-            words.name(rest).decode(),
-            f"key {words.syntax()}",
-            since=since,
-            flags="readonly fast",
-            keys="1 RO access",
-            tips=tips,
-            complexity=words.complexity(),
-            summary=f"Returns {when} {parts} expire; -1: never, -2: no such {parts[:-1]}.",
+            f"{words.name(rest).decode()} key {words.syntax()}",
+            f"{since} readonly fast | keys 1 RO access | tips {tips}",
+            f"Returns {when} {parts} expire; -1: never, -2: no such {parts[:-1]}.",
+            words.complexity(),
         )(handler_of(rest))
 
 

@@ -22,16 +22,15 @@ UNBLOCKED: Final = b"UNBLOCKED client unblocked via CLIENT UNBLOCK"
 
 
 @command(
-    "CLIENT|KILL",
-    'filter:<old-format:"ip:port"@-2.8.12|new-format:<[ID client-id@2.8.12]|[client-type:TYPE <NORMAL|'
-    'MASTER@3.2.0|PRIMARY@valkey-8.0.0|SLAVE|REPLICA@5.0.0|PUBSUB>@2.8.12]|[USER username]|[addr:ADDR "ip:port"]|'
+    'CLIENT|KILL filter:<old-format:"ip:port"@-2.8.12|new-format:<[ID client-id@2.8.12]|[client-type:TYPE '
+    "<NORMAL|MASTER@3.2.0|PRIMARY@valkey-8.0.0|SLAVE|REPLICA@5.0.0|PUBSUB>@2.8.12]|[USER username]|[addr:ADDR "
+    '"ip:port"]|'
     '[laddr:LADDR "ip:port"@6.2.0]|[skipme:SKIPME <YES|NO>]|[MAXAGE maxage:integer@7.4.0]|'
     + "|".join(IN_VALKEY)
     + "> ...>",
-    since="2.4.0",
-    flags="admin noscript loading stale",
-    arity=-3,
-    complexity="O(N) where N is the number of client connections",
+    "2.4.0 admin noscript loading stale | arity -3",
+    "Closes connections.",
+    "O(N) where N is the number of client connections",
     history=(
         ("2.8.12", "Added new filter format."),
         ("2.8.12", "`ID` option."),
@@ -40,7 +39,6 @@ UNBLOCKED: Final = b"UNBLOCKED client unblocked via CLIENT UNBLOCK"
         ("6.2.0", "`LADDR` option."),
         ("7.4.0", "`MAXAGE` option."),
     ),
-    summary="Closes connections.",
 )
 def client_kill(ctx: Context, args: list[bytes]) -> bytes:
     if len(args) == OLD_FORM:
@@ -61,12 +59,10 @@ def client_kill(ctx: Context, args: list[bytes]) -> bytes:
 
 
 @command(
-    "CLIENT|PAUSE",
-    "timeout:integer mode:[WRITE|ALL]@6.2.0",
-    since="3.0.0",
-    flags="admin noscript loading stale",
+    "CLIENT|PAUSE timeout:integer mode:[WRITE|ALL]@6.2.0",
+    "3.0.0 admin noscript loading stale",
+    "Delays the requests of clients for a time.",
     history=(("6.2.0", "`CLIENT PAUSE WRITE` mode added along with the `mode` option."),),
-    summary="Delays the requests of clients for a time.",
 )
 def client_pause(ctx: Context, args: list[bytes]) -> bytes:
     if len(args) > 4:
@@ -81,10 +77,9 @@ def client_pause(ctx: Context, args: list[bytes]) -> bytes:
 
 @command(
     "CLIENT|UNPAUSE",
-    since="6.2.0",
-    flags="admin noscript loading stale",
-    complexity="O(N) Where N is the number of paused clients",
-    summary="Ends a pause.",
+    "6.2.0 admin noscript loading stale",
+    "Ends a pause.",
+    "O(N) Where N is the number of paused clients",
 )
 def client_unpause(ctx: Context, args: list[bytes]) -> bytes:
     ctx.conditions.paused_until_ms = min(
@@ -97,12 +92,10 @@ def client_unpause(ctx: Context, args: list[bytes]) -> bytes:
 
 
 @command(
-    "CLIENT|UNBLOCK",
-    "client-id unblock-type:[TIMEOUT|ERROR]",
-    since="5.0.0",
-    flags="admin noscript loading stale",
-    complexity="O(log N) where N is the number of client connections",
-    summary="Ends the wait of a blocked client.",
+    "CLIENT|UNBLOCK client-id unblock-type:[TIMEOUT|ERROR]",
+    "5.0.0 admin noscript loading stale",
+    "Ends the wait of a blocked client.",
+    "O(log N) where N is the number of client connections",
 )
 def client_unblock(ctx: Context, args: list[bytes]) -> bytes:
     if len(args) > 4:

@@ -12,26 +12,18 @@ from penstock.engine.telemetry.client_line import kind_of, line
 from penstock.protocol import reply
 
 
-@command(
-    "CLIENT|INFO",
-    since="6.2.0",
-    flags="noscript loading stale",
-    tips="nondeterministic_output",
-    summary="Describes this connection.",
-)
+@command("CLIENT|INFO", "6.2.0 noscript loading stale | tips nondeterministic_output", "Describes this connection.")
 def client_info(ctx: Context, args: list[bytes]) -> bytes:
     return reply.verbatim(_lines(ctx, [ctx.session]), ctx.resp3)
 
 
 @command(
-    "CLIENT|LIST",
-    "[client-type:TYPE <NORMAL|MASTER|REPLICA|PUBSUB>@5.0.0] [ID client-id@6.2.0 [client-id ...]] "
+    "CLIENT|LIST [client-type:TYPE <NORMAL|MASTER|REPLICA|PUBSUB>@5.0.0] [ID client-id@6.2.0 [client-id ...]] "
     '[USER username@valkey-8.1.0] [addr:ADDR "ip:port"@valkey-8.1.0] [laddr:LADDR "ip:port"@valkey-8.1.0] '
     "[skipme:SKIPME <YES|NO>@valkey-8.1.0] [MAXAGE maxage:integer@valkey-8.1.0] " + " ".join(IN_VALKEY),
-    since="2.4.0",
-    flags="admin noscript loading stale",
-    tips="nondeterministic_output",
-    complexity="O(N) where N is the number of client connections",
+    "2.4.0 admin noscript loading stale | tips nondeterministic_output",
+    "Describes connections, one in each line.",
+    "O(N) where N is the number of client connections",
     history=(
         ("2.8.12", "Added unique client `id` field."),
         ("5.0.0", "Added optional `TYPE` filter."),
@@ -43,7 +35,6 @@ def client_info(ctx: Context, args: list[bytes]) -> bytes:
         ("7.4.0", "Added `watch` field."),
         ("8.0.0", "Added `io-thread` field."),
     ),
-    summary="Describes connections, one in each line.",
 )
 def client_list(ctx: Context, args: list[bytes]) -> bytes:
     if ctx.compatibility.is_valkey:

@@ -19,12 +19,11 @@ OVERLAP: Final = (
 
 
 @command(
-    "CLIENT|TRACKING",
-    "status:<ON|OFF> [REDIRECT client-id] [PREFIX prefix [PREFIX prefix ...]] [BCAST] [OPTIN] [OPTOUT] [NOLOOP]",
-    since="6.0.0",
-    flags="noscript loading stale",
-    complexity="O(1). Some options may introduce additional complexity.",
-    summary="Switches messages about changed keys on or off.",
+    "CLIENT|TRACKING status:<ON|OFF> [REDIRECT client-id] [PREFIX prefix [PREFIX prefix ...]] [BCAST] [OPTIN] "
+    "[OPTOUT] [NOLOOP]",
+    "6.0.0 noscript loading stale",
+    "Switches messages about changed keys on or off.",
+    "O(1). Some options may introduce additional complexity.",
 )
 def client_tracking(ctx: Context, args: list[bytes]) -> bytes:
     """Nothing is changed if anything is refused."""
@@ -110,11 +109,9 @@ def _refuse_overlap(prefix: bytes, other: bytes, which: bytes) -> None:
 
 
 @command(
-    "CLIENT|CACHING",
-    "mode:<YES|NO>",
-    since="6.0.0",
-    flags="noscript loading stale",
-    summary="Chooses whether the keys of the next request are tracked.",
+    "CLIENT|CACHING mode:<YES|NO>",
+    "6.0.0 noscript loading stale",
+    "Chooses whether the keys of the next request are tracked.",
 )
 def client_caching(ctx: Context, args: list[bytes]) -> bytes:
     options = ctx.session.tracking
@@ -136,21 +133,15 @@ def client_caching(ctx: Context, args: list[bytes]) -> bytes:
 
 @command(
     "CLIENT|GETREDIR",
-    since="6.0.0",
-    flags="noscript loading stale",
-    summary="Returns the connection that gets this connection's messages about changed keys.",
+    "6.0.0 noscript loading stale",
+    "Returns the connection that gets this connection's messages about changed keys.",
 )
 def client_getredir(ctx: Context, args: list[bytes]) -> bytes:
     options = ctx.session.tracking
     return reply.integer(-1 if options is None else options.redirect)
 
 
-@command(
-    "CLIENT|TRACKINGINFO",
-    since="6.2.0",
-    flags="noscript loading stale",
-    summary="Returns the state of tracking.",
-)
+@command("CLIENT|TRACKINGINFO", "6.2.0 noscript loading stale", "Returns the state of tracking.")
 def client_trackinginfo(ctx: Context, args: list[bytes]) -> bytes:
     options = ctx.session.tracking
     names = [b"off"] if options is None else _flags(options)

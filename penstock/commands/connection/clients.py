@@ -21,34 +21,21 @@ container("CLIENT", group="connection", since="2.4.0", summary="Commands for cli
 # -- names ------------------------------------------------------------------------------------------------------------
 
 
-@command(
-    "CLIENT|ID",
-    since="5.0.0",
-    flags="noscript loading stale",
-    summary="Returns the connection's ID, which is never used again.",
-)
+@command("CLIENT|ID", "5.0.0 noscript loading stale", "Returns the connection's ID, which is never used again.")
 def client_id(ctx: Context, args: list[bytes]) -> bytes:
     return reply.integer(ctx.session.id)
 
 
-@command(
-    "CLIENT|GETNAME",
-    since="2.6.9",
-    flags="noscript loading stale",
-    summary="Returns the connection's name.",
-)
+@command("CLIENT|GETNAME", "2.6.9 noscript loading stale", "Returns the connection's name.")
 def client_getname(ctx: Context, args: list[bytes]) -> bytes:
     name = ctx.session.name
     return reply.bulk(name) if name else reply.null(ctx.resp3)
 
 
 @command(
-    "CLIENT|SETNAME",
-    "connection-name",
-    since="2.6.9",
-    flags="noscript loading stale",
-    tips="request_policy:all_nodes response_policy:all_succeeded",
-    summary="Sets the connection's name.",
+    "CLIENT|SETNAME connection-name",
+    "2.6.9 noscript loading stale | tips request_policy:all_nodes response_policy:all_succeeded",
+    "Sets the connection's name.",
 )
 def client_setname(ctx: Context, args: list[bytes]) -> bytes:
     ctx.session.name = name_of_client(args[2])
@@ -56,12 +43,9 @@ def client_setname(ctx: Context, args: list[bytes]) -> bytes:
 
 
 @command(
-    "CLIENT|SETINFO",
-    "attr:<LIB-NAME libname|LIB-VER libver>",
-    since="7.2.0",
-    flags="noscript loading stale",
-    tips="request_policy:all_nodes response_policy:all_succeeded",
-    summary="Sets the name or version of the client's library.",
+    "CLIENT|SETINFO attr:<LIB-NAME libname|LIB-VER libver>",
+    "7.2.0 noscript loading stale | tips request_policy:all_nodes response_policy:all_succeeded",
+    "Sets the name or version of the client's library.",
 )
 def client_setinfo(ctx: Context, args: list[bytes]) -> bytes:
     option = args[2].upper()
@@ -79,11 +63,9 @@ def client_setinfo(ctx: Context, args: list[bytes]) -> bytes:
 
 
 @command(
-    "CLIENT|REPLY",
-    "action:<ON|OFF|SKIP>",
-    since="3.2.0",
-    flags="noscript loading stale",
-    summary="Switches the replies to the connection on or off.",
+    "CLIENT|REPLY action:<ON|OFF|SKIP>",
+    "3.2.0 noscript loading stale",
+    "Switches the replies to the connection on or off.",
 )
 def client_reply(ctx: Context, args: list[bytes]) -> bytes:
     session = ctx.session
@@ -103,11 +85,9 @@ def client_reply(ctx: Context, args: list[bytes]) -> bytes:
 
 
 @command(
-    "CLIENT|NO-EVICT",
-    "enabled:<ON|OFF>",
-    since="7.0.0",
-    flags="admin noscript loading stale",
-    summary="Exempts the connection from being closed when memory is short.",
+    "CLIENT|NO-EVICT enabled:<ON|OFF>",
+    "7.0.0 admin noscript loading stale",
+    "Exempts the connection from being closed when memory is short.",
 )
 def client_no_evict(ctx: Context, args: list[bytes]) -> bytes:
     ctx.session.no_evict = _switch(args[2])
@@ -115,11 +95,9 @@ def client_no_evict(ctx: Context, args: list[bytes]) -> bytes:
 
 
 @command(
-    "CLIENT|NO-TOUCH",
-    "enabled:<ON|OFF>",
-    since="7.2.0",
-    flags="noscript loading stale",
-    summary="Makes the connection's requests not count as a use of keys.",
+    "CLIENT|NO-TOUCH enabled:<ON|OFF>",
+    "7.2.0 noscript loading stale",
+    "Makes the connection's requests not count as a use of keys.",
 )
 def client_no_touch(ctx: Context, args: list[bytes]) -> bytes:
     ctx.session.no_touch = _switch(args[2])
@@ -127,12 +105,9 @@ def client_no_touch(ctx: Context, args: list[bytes]) -> bytes:
 
 
 @command(
-    "CLIENT|IMPORT-SOURCE",
-    "enabled:<ON|OFF>",
-    since="8.1.0",
-    only_in="valkey",
-    flags="noscript loading stale",
-    summary="Makes the connection see expired keys in import-mode.",
+    "CLIENT|IMPORT-SOURCE enabled:<ON|OFF>",
+    "8.1.0 noscript loading stale | only_in valkey",
+    "Makes the connection see expired keys in import-mode.",
 )
 def client_import_source(ctx: Context, args: list[bytes]) -> bytes:
     """It can be turned off whatever the mode is; a client keeps it when the mode ends (Valkey 9.1.2)."""
@@ -143,12 +118,9 @@ def client_import_source(ctx: Context, args: list[bytes]) -> bytes:
 
 
 @command(
-    "CLIENT|CAPA",
-    "capability [capability ...]",
-    since="8.0.0",
-    only_in="valkey",
-    flags="noscript loading stale allow_busy",
-    summary="Tells what the client can do; others than `redirect` are taken and mean nothing.",
+    "CLIENT|CAPA capability [capability ...]",
+    "8.0.0 noscript loading stale allow_busy | only_in valkey",
+    "Tells what the client can do; others than `redirect` are taken and mean nothing.",
 )
 def client_capa(ctx: Context, args: list[bytes]) -> bytes:
     """RESET does not take it back (Valkey 9.1.2)."""

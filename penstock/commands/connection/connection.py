@@ -46,10 +46,10 @@ def _without_secrets(request: list[bytes]) -> list[bytes]:
 
 
 @command(
-    "HELLO",
-    "arguments:[protover:integer [auth:AUTH (username password)] [SETNAME clientname]]",
-    since="6.0.0",
-    flags="noscript loading stale fast no_auth allow_busy",
+    "HELLO arguments:[protover:integer [auth:AUTH (username password)] [SETNAME clientname]]",
+    "6.0.0 noscript loading stale fast no_auth allow_busy",
+    "Chooses the protocol version; can also authenticate and name the connection.",
+    hide=_without_secrets,
     history=(
         (
             "6.2.0",
@@ -59,8 +59,6 @@ def _without_secrets(request: list[bytes]) -> list[bytes]:
             ),
         ),
     ),
-    hide=_without_secrets,
-    summary="Chooses the protocol version; can also authenticate and name the connection.",
 )
 def hello(ctx: Context, args: list[bytes]) -> bytes:
     session = ctx.session
@@ -109,14 +107,12 @@ def hello(ctx: Context, args: list[bytes]) -> bytes:
 
 
 @command(
-    "AUTH",
-    "[username@6.0.0] password",
-    since="1.0.0",
-    flags="noscript loading stale fast no_auth allow_busy",
-    complexity="O(N) where N is the number of passwords defined for the user",
-    history=(("6.0.0", "Added ACL style (username and password)."),),
+    "AUTH [username@6.0.0] password",
+    "1.0.0 noscript loading stale fast no_auth allow_busy",
+    "Authenticates the connection.",
+    "O(N) where N is the number of passwords defined for the user",
     hide=redaction.arguments_hidden,
-    summary="Authenticates the connection.",
+    history=(("6.0.0", "Added ACL style (username and password)."),),
 )
 def auth(ctx: Context, args: list[bytes]) -> bytes:
     if len(args) > 3:
@@ -142,13 +138,10 @@ def log_in(ctx: Context, name: bytes, password: bytes) -> None:
 
 
 @command(
-    "PING",
-    "[message]",
-    since="1.0.0",
-    flags="fast",
-    tips="request_policy:all_shards response_policy:all_succeeded",
-    traits="for_replicas touches_nothing while_subscribed",
-    summary="Returns PONG, or its argument.",
+    "PING [message]",
+    "1.0.0 fast | traits for_replicas touches_nothing while_subscribed | "
+    "tips request_policy:all_shards response_policy:all_succeeded",
+    "Returns PONG, or its argument.",
 )
 def ping(ctx: Context, args: list[bytes]) -> bytes:
     if len(args) > 2:
@@ -159,24 +152,13 @@ def ping(ctx: Context, args: list[bytes]) -> bytes:
     return reply.bulk(args[1]) if len(args) == 2 else reply.PONG
 
 
-@command(
-    "ECHO",
-    "message",
-    since="1.0.0",
-    flags="loading stale fast",
-    summary="Returns its argument.",
-)
+@command("ECHO message", "1.0.0 loading stale fast", "Returns its argument.")
 def echo(ctx: Context, args: list[bytes]) -> bytes:
     return reply.bulk(args[1])
 
 
 @command(
-    "SELECT",
-    "index",
-    since="1.0.0",
-    flags="loading stale fast",
-    traits="may_replicate",
-    summary="Selects another database for the connection.",
+    "SELECT index", "1.0.0 loading stale fast | traits may_replicate", "Selects another database for the connection."
 )
 def select(ctx: Context, args: list[bytes]) -> bytes:
     db_index = arguments.integer(args[1])
@@ -196,12 +178,10 @@ def select(ctx: Context, args: list[bytes]) -> bytes:
 
 @command(
     "QUIT",
-    since="1.0.0",
-    flags="noscript loading stale fast no_auth allow_busy",
-    arity=-1,
+    "1.0.0 noscript loading stale fast no_auth allow_busy | traits for_replicas never_queued while_subscribed | "
+    "arity -1",
+    "Closes the connection.",
     deprecated=("7.2.0", "just closing the connection"),
-    traits="for_replicas never_queued while_subscribed",
-    summary="Closes the connection.",
 )
 def quit_(ctx: Context, args: list[bytes]) -> bytes:
     ctx.session.closing = True
@@ -210,10 +190,8 @@ def quit_(ctx: Context, args: list[bytes]) -> bytes:
 
 @command(
     "RESET",
-    since="6.2.0",
-    flags="noscript loading stale fast no_auth allow_busy",
-    traits="never_queued while_subscribed",
-    summary="Resets the connection to its initial state.",
+    "6.2.0 noscript loading stale fast no_auth allow_busy | traits never_queued while_subscribed",
+    "Resets the connection to its initial state.",
 )
 def reset(ctx: Context, args: list[bytes]) -> bytes:
     session = ctx.session

@@ -17,11 +17,8 @@ CONDITIONS: Final = {b"IFEQ": 3, b"IFNE": 3, b"NX": 2, b"XX": 2}  # of EXEC, wit
 
 @command(
     "MULTI",
-    group="transactions",
-    since="1.2.0",
-    flags="noscript loading stale fast allow_busy",
-    traits="never_queued",
-    summary="Starts a transaction: the following requests are queued.",
+    "1.2.0 noscript loading stale fast allow_busy | traits never_queued | group transactions",
+    "Starts a transaction: the following requests are queued.",
 )
 def multi(ctx: Context, args: list[bytes]) -> bytes:
     session = ctx.session
@@ -43,16 +40,12 @@ def _condition_keys(args: list[bytes]) -> list[KeyPlace]:
 
 
 @command(
-    "EXEC",
-    "condition:[IFEQ (ifeq-key:string ifeq-value)@valkey-9.2.0|IFNE (ifne-key:string ifne-value)@valkey-9.2.0|"
+    "EXEC condition:[IFEQ (ifeq-key:string ifeq-value)@valkey-9.2.0|IFNE (ifne-key:string ifne-value)@valkey-9.2.0|"
     "NX nx-key:string@valkey-9.2.0|XX xx-key:string@valkey-9.2.0] ...",
+    "1.2.0 noscript loading stale skip_slowlog | traits never_queued | group transactions",
+    "Runs the queued requests as one unit, without requests of other clients between them.",
+    "Depends on commands in the transaction",
     find_keys=_condition_keys,
-    group="transactions",
-    since="1.2.0",
-    flags="noscript loading stale skip_slowlog",
-    traits="never_queued",
-    complexity="Depends on commands in the transaction",
-    summary="Runs the queued requests as one unit, without requests of other clients between them.",
 )
 def exec_(ctx: Context, args: list[bytes]) -> bytes:
     """If a request fails, its reply is its error; the others are run nevertheless.
@@ -117,12 +110,9 @@ def _watches_overdue(ctx: Context) -> bool:
 
 @command(
     "DISCARD",
-    group="transactions",
-    since="2.0.0",
-    flags="noscript loading stale fast allow_busy",
-    traits="never_queued",
-    complexity="O(N), when N is the number of queued commands",
-    summary="Discards the queued requests.",
+    "2.0.0 noscript loading stale fast allow_busy | traits never_queued | group transactions",
+    "Discards the queued requests.",
+    "O(N), when N is the number of queued commands",
 )
 def discard(ctx: Context, args: list[bytes]) -> bytes:
     session = ctx.session
@@ -139,15 +129,10 @@ def _leave(ctx: Context, session: Session) -> None:
 
 
 @command(
-    "WATCH",
-    "key [key ...]",
-    group="transactions",
-    since="2.2.0",
-    flags="noscript loading stale fast allow_busy",
-    keys="1..-1 RO",
-    traits="never_queued",
-    complexity="O(1) for every key.",
-    summary="Makes the next EXEC run nothing if one of these keys is changed before it.",
+    "WATCH key [key ...]",
+    "2.2.0 noscript loading stale fast allow_busy | keys 1..-1 RO | traits never_queued | group transactions",
+    "Makes the next EXEC run nothing if one of these keys is changed before it.",
+    "O(1) for every key.",
 )
 def watch(ctx: Context, args: list[bytes]) -> bytes:
     """An expired key is removed first, so that its later removal does not count as a change."""
@@ -160,13 +145,7 @@ def watch(ctx: Context, args: list[bytes]) -> bytes:
     return reply.OK
 
 
-@command(
-    "UNWATCH",
-    group="transactions",
-    since="2.2.0",
-    flags="noscript loading stale fast allow_busy",
-    summary="Stops watching all keys.",
-)
+@command("UNWATCH", "2.2.0 noscript loading stale fast allow_busy | group transactions", "Stops watching all keys.")
 def unwatch(ctx: Context, args: list[bytes]) -> bytes:
     ctx.clients.unwatch(ctx.session)
     return reply.OK

@@ -47,15 +47,12 @@ def distance_reply(distance: float) -> bytes:
 
 
 @command(
-    "GEOADD",
-    "key condition:[NX|XX]@6.2.0 [change:CH@6.2.0] "
+    "GEOADD key condition:[NX|XX]@6.2.0 [change:CH@6.2.0] "
     "data:(longitude:double latitude:double member) [longitude latitude member ...]",
-    since="3.2.0",
-    flags="write denyoom",
-    keys="1 RW update",
-    complexity="O(log(N)) for each item added, where N is the number of elements in the sorted set.",
+    "3.2.0 write denyoom | keys 1 RW update",
+    "Adds places to a sorted set, or moves those that it has.",
+    "O(log(N)) for each item added, where N is the number of elements in the sorted set.",
     history=(("6.2.0", "Added the `CH`, `NX` and `XX` options."),),
-    summary="Adds places to a sorted set, or moves those that it has.",
 )
 def geoadd(ctx: Context, args: list[bytes]) -> bytes:
     """It is carried out, and logged, as the ZADD that it means (Redis 8.6.3)."""
@@ -75,13 +72,10 @@ def geoadd(ctx: Context, args: list[bytes]) -> bytes:
 
 
 @command(
-    "GEOPOS",
-    "key [member [member ...]]",
-    since="3.2.0",
-    flags="readonly",
-    keys="1 RO access",
-    complexity="O(1) for each member requested.",
-    summary="Tells longitude and latitude of places.",
+    "GEOPOS key [member [member ...]]",
+    "3.2.0 readonly | keys 1 RO access",
+    "Tells longitude and latitude of places.",
+    "O(1) for each member requested.",
 )
 def geopos(ctx: Context, args: list[bytes]) -> bytes:
     zset = read_sorted_set(ctx, args[1])
@@ -97,13 +91,10 @@ def geopos(ctx: Context, args: list[bytes]) -> bytes:
 
 
 @command(
-    "GEOHASH",
-    "key [member [member ...]]",
-    since="3.2.0",
-    flags="readonly",
-    keys="1 RO access",
-    complexity="O(1) for each member requested.",
-    summary="Tells the geohashes of places, as texts.",
+    "GEOHASH key [member [member ...]]",
+    "3.2.0 readonly | keys 1 RO access",
+    "Tells the geohashes of places, as texts.",
+    "O(1) for each member requested.",
 )
 def geohash_texts(ctx: Context, args: list[bytes]) -> bytes:
     zset = read_sorted_set(ctx, args[1])
@@ -115,12 +106,9 @@ def geohash_texts(ctx: Context, args: list[bytes]) -> bytes:
 
 
 @command(
-    "GEODIST",
-    "key member1 member2 unit:[M|KM|FT|MI]",
-    since="3.2.0",
-    flags="readonly",
-    keys="1 RO access",
-    summary="Tells the distance between two places.",
+    "GEODIST key member1 member2 unit:[M|KM|FT|MI]",
+    "3.2.0 readonly | keys 1 RO access",
+    "Tells the distance between two places.",
 )
 def geodist(ctx: Context, args: list[bytes]) -> bytes:
     if len(args) > 5:

@@ -114,14 +114,11 @@ def _reply(places: list[Found], search: Search, resp3: bool) -> bytes:
 
 
 @command(
-    "GEOSEARCH",
-    f"key {CENTRE} {SHAPE} {ORDER} {COUNT} {WITH}",
-    since="6.2.0",
-    flags="readonly",
-    keys="1 RO access",
-    complexity=COMPLEXITY,
+    f"GEOSEARCH key {CENTRE} {SHAPE} {ORDER} {COUNT} {WITH}",
+    "6.2.0 readonly | keys 1 RO access",
+    "Answers the places of a sorted set that are in a circle or a box.",
+    COMPLEXITY,
     history=(UNIT_HISTORY,),
-    summary="Answers the places of a sorted set that are in a circle or a box.",
 )
 def geosearch(ctx: Context, args: list[bytes]) -> bytes:
     zset = read_sorted_set(ctx, args[1])
@@ -129,14 +126,11 @@ def geosearch(ctx: Context, args: list[bytes]) -> bytes:
 
 
 @command(
-    "GEOSEARCHSTORE",
-    f"destination:key source:key {CENTRE} {SHAPE} {ORDER} {COUNT} [STOREDIST]",
-    since="6.2.0",
-    flags="write denyoom",
-    keys="1 OW update; 2 RO access",
-    complexity=COMPLEXITY,
+    f"GEOSEARCHSTORE destination:key source:key {CENTRE} {SHAPE} {ORDER} {COUNT} [STOREDIST]",
+    "6.2.0 write denyoom | keys 1 OW update; 2 RO access",
+    "Stores the places of a sorted set that are in a circle or a box, or their distances.",
+    COMPLEXITY,
     history=(UNIT_HISTORY,),
-    summary="Stores the places of a sorted set that are in a circle or a box, or their distances.",
 )
 def geosearchstore(ctx: Context, args: list[bytes]) -> bytes:
     zset = read_sorted_set(ctx, args[2])
@@ -153,62 +147,51 @@ def _around(ctx: Context, args: list[bytes], by_member: bool, may_store: bool) -
 
 
 @command(
-    "GEORADIUS",
-    f"key longitude:double latitude:double {RADIUS} {WITH} count-block:[COUNT count [ANY@6.2.0]] {ORDER} {STORE}",
-    since="3.2.0",
-    flags="write denyoom movablekeys",
-    keys=f"1 {SEARCHED}; STORE@{RADIUS_AT} {STORED}; STOREDIST@{RADIUS_AT} {STORED}",
+    f"GEORADIUS key longitude:double latitude:double {RADIUS} {WITH} count-block:[COUNT count "
+    f"[ANY@6.2.0]] {ORDER} {STORE}",
+    f"3.2.0 write denyoom movablekeys | keys 1 {SEARCHED}; STORE@{RADIUS_AT} {STORED}; STOREDIST@{RADIUS_AT} {STORED}",
+    "Answers or stores the places of a sorted set that are in a circle around a place.",
+    RADIUS_COMPLEXITY,
     find_keys=find_keys_around_place,
-    complexity=RADIUS_COMPLEXITY,
     history=RADIUS_HISTORY,
     deprecated=("6.2.0", "`GEOSEARCH` and `GEOSEARCHSTORE` with the `BYRADIUS` argument"),
-    summary="Answers or stores the places of a sorted set that are in a circle around a place.",
 )
 def georadius(ctx: Context, args: list[bytes]) -> bytes:
     return _around(ctx, args, by_member=False, may_store=True)
 
 
 @command(
-    "GEORADIUS_RO",
-    f"key longitude:double latitude:double {RADIUS} {WITH} count-block:[COUNT count [ANY@6.2.0]] {ORDER}",
-    since="3.2.10",
-    flags="readonly",
-    keys="1 RO access",
-    complexity=RADIUS_COMPLEXITY,
+    f"GEORADIUS_RO key longitude:double latitude:double {RADIUS} {WITH} count-block:[COUNT count [ANY@6.2.0]] {ORDER}",
+    "3.2.10 readonly | keys 1 RO access",
+    "Answers the places of a sorted set that are in a circle around a place.",
+    RADIUS_COMPLEXITY,
     history=RADIUS_HISTORY,
     deprecated=("6.2.0", "`GEOSEARCH` with the `BYRADIUS` argument"),
-    summary="Answers the places of a sorted set that are in a circle around a place.",
 )
 def georadius_ro(ctx: Context, args: list[bytes]) -> bytes:
     return _around(ctx, args, by_member=False, may_store=False)
 
 
 @command(
-    "GEORADIUSBYMEMBER",
-    f"key member {RADIUS} {WITH} {COUNT} {ORDER} {STORE}",
-    since="3.2.0",
-    flags="write denyoom movablekeys",
-    keys=f"1 {SEARCHED}; STORE@{MEMBER_AT} {STORED}; STOREDIST@{MEMBER_AT} {STORED}",
+    f"GEORADIUSBYMEMBER key member {RADIUS} {WITH} {COUNT} {ORDER} {STORE}",
+    f"3.2.0 write denyoom movablekeys | keys 1 {SEARCHED}; STORE@{MEMBER_AT} {STORED}; STOREDIST@{MEMBER_AT} {STORED}",
+    "Answers or stores the places of a sorted set that are in a circle around one of them.",
+    RADIUS_COMPLEXITY,
     find_keys=find_keys_around_member,
-    complexity=RADIUS_COMPLEXITY,
     history=RADIUS_HISTORY,
     deprecated=("6.2.0", "`GEOSEARCH` and `GEOSEARCHSTORE` with the `BYRADIUS` and `FROMMEMBER` arguments"),
-    summary="Answers or stores the places of a sorted set that are in a circle around one of them.",
 )
 def georadiusbymember(ctx: Context, args: list[bytes]) -> bytes:
     return _around(ctx, args, by_member=True, may_store=True)
 
 
 @command(
-    "GEORADIUSBYMEMBER_RO",
-    f"key member {RADIUS} {WITH} {COUNT} {ORDER}",
-    since="3.2.10",
-    flags="readonly",
-    keys="1 RO access",
-    complexity=RADIUS_COMPLEXITY,
+    f"GEORADIUSBYMEMBER_RO key member {RADIUS} {WITH} {COUNT} {ORDER}",
+    "3.2.10 readonly | keys 1 RO access",
+    "Answers the places of a sorted set that are in a circle around one of them.",
+    RADIUS_COMPLEXITY,
     history=RADIUS_HISTORY,
     deprecated=("6.2.0", "`GEOSEARCH` with the `BYRADIUS` and `FROMMEMBER` arguments"),
-    summary="Answers the places of a sorted set that are in a circle around one of them.",
 )
 def georadiusbymember_ro(ctx: Context, args: list[bytes]) -> bytes:
     return _around(ctx, args, by_member=True, may_store=False)

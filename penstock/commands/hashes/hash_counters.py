@@ -17,12 +17,9 @@ from penstock.storage.types.hashes import Hash
 
 
 @command(
-    "HINCRBY",
-    "key field increment:integer",
-    since="2.0.0",
-    flags="write denyoom fast",
-    keys="1 RW access update",
-    summary="Adds a number to the integer in a field; a missing field counts as 0.",
+    "HINCRBY key field increment:integer",
+    "2.0.0 write denyoom fast | keys 1 RW access update",
+    "Adds a number to the integer in a field; a missing field counts as 0.",
 )
 def hincrby(ctx: Context, args: list[bytes]) -> bytes:
     _, key, field, _ = args
@@ -36,12 +33,9 @@ def hincrby(ctx: Context, args: list[bytes]) -> bytes:
 
 
 @command(
-    "HINCRBYFLOAT",
-    "key field increment:double",
-    since="2.6.0",
-    flags="write denyoom fast",
-    keys="1 RW access update",
-    summary="Adds a number to the number in a field; a missing field counts as 0.",
+    "HINCRBYFLOAT key field increment:double",
+    "2.6.0 write denyoom fast | keys 1 RW access update",
+    "Adds a number to the number in a field; a missing field counts as 0.",
 )
 def hincrbyfloat(ctx: Context, args: list[bytes]) -> bytes:
     """Logs the result, so that a replay does no float arithmetic."""

@@ -55,13 +55,10 @@ part_expiry.declare_reading(FIELDS, "7.4.0", _reading)
 
 
 @command(
-    "HPERSIST",
-    f"key {FIELDS.syntax()}",
-    since="7.4.0",
-    flags="write fast",
-    keys="1 RW update",
-    complexity=FIELDS.complexity(),
-    summary="Removes the times of expiry of fields.",
+    f"HPERSIST key {FIELDS.syntax()}",
+    "7.4.0 write fast | keys 1 RW update",
+    "Removes the times of expiry of fields.",
+    FIELDS.complexity(),
 )
 def hpersist(ctx: Context, args: list[bytes]) -> bytes:
     valkey_fields.check_three(ctx, args)

@@ -25,13 +25,10 @@ from penstock.storage.types.hashes import Hash
 
 
 @command(
-    "HGETDEL",
-    "key fields:FIELDS (numfields field [field ...])",
-    since="8.0.0",
-    flags="write fast",
-    keys="1 RW access delete",
-    complexity=FIELDS.complexity(),
-    summary="Returns the values of fields and removes them; the key is removed with the last field.",
+    "HGETDEL key fields:FIELDS (numfields field [field ...])",
+    "8.0.0 write fast | keys 1 RW access delete",
+    "Returns the values of fields and removes them; the key is removed with the last field.",
+    FIELDS.complexity(),
 )
 def hgetdel(ctx: Context, args: list[bytes]) -> bytes:
     key = args[1]
@@ -49,15 +46,12 @@ def hgetdel(ctx: Context, args: list[bytes]) -> bytes:
 
 
 @command(
-    "HGETEX",
-    "key "
+    "HGETEX key "
     "expiration:[EX seconds|PX milliseconds|EXAT unix-time-seconds|PXAT unix-time-milliseconds|PERSIST] "
     "fields:FIELDS (numfields field [field ...])",
-    since="8.0.0",
-    flags="write fast",
-    keys="1 RW access update # RW and UPDATE because it changes the TTL",
-    complexity=FIELDS.complexity(),
-    summary="Returns the values of fields, and sets or removes their times of expiry.",
+    "8.0.0 write fast | keys 1 RW access update # RW and UPDATE because it changes the TTL",
+    "Returns the values of fields, and sets or removes their times of expiry.",
+    FIELDS.complexity(),
 )
 def hgetex(ctx: Context, args: list[bytes]) -> bytes:
     key = args[1]
@@ -104,15 +98,12 @@ def _take(ctx: Context, found: Hash, fields: list[bytes]) -> tuple[list[bytes], 
 
 
 @command(
-    "HSETEX",
-    "key key-condition:[NX@valkey-9.1.0|XX@valkey-9.1.0] condition:[FNX|FXX] "
+    "HSETEX key key-condition:[NX@valkey-9.1.0|XX@valkey-9.1.0] condition:[FNX|FXX] "
     "expiration:[EX seconds|PX milliseconds|EXAT unix-time-seconds|PXAT unix-time-milliseconds|KEEPTTL] "
     "fields:FIELDS (numfields data:(field value) [field value ...])",
-    since="8.0.0",
-    flags="write denyoom fast",
-    keys="1 RW update",
-    complexity="O(N) where N is the number of fields being set.",
-    summary="Sets fields of a hash and their times of expiry; options require that all or none exist.",
+    "8.0.0 write denyoom fast | keys 1 RW update",
+    "Sets fields of a hash and their times of expiry; options require that all or none exist.",
+    "O(N) where N is the number of fields being set.",
 )
 def hsetex(ctx: Context, args: list[bytes]) -> bytes:
     key = args[1]

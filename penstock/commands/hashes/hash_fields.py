@@ -25,31 +25,23 @@ from penstock.storage.types.hashes import Hash
 
 
 @command(
-    "HSET",
-    "key data:(field value) [field value ...]",
-    since="2.0.0",
-    flags="write denyoom fast",
-    keys="1 RW update",
-    complexity=(
-        "O(1) for each field/value pair added, so O(N) to add N field/value pairs when the "
-        "command is called with multiple field/value pairs."
-    ),
+    "HSET key data:(field value) [field value ...]",
+    "2.0.0 write denyoom fast | keys 1 RW update",
+    "Sets fields of a hash, which is created if it does not exist; returns how many fields are new.",
+    "O(1) for each field/value pair added, so O(N) to add N field/value pairs when the "
+    "command is called with multiple field/value pairs.",
     history=(("4.0.0", "Accepts multiple `field` and `value` arguments."),),
-    summary="Sets fields of a hash, which is created if it does not exist; returns how many fields are new.",
 )
 def hset(ctx: Context, args: list[bytes]) -> bytes:
     return reply.integer(_set(ctx, args, b"hset"))
 
 
 @command(
-    "HMSET",
-    "key data:(field value) [field value ...]",
-    since="2.0.0",
-    flags="write denyoom fast",
-    keys="1 RW update",
-    complexity="O(N) where N is the number of fields being set.",
+    "HMSET key data:(field value) [field value ...]",
+    "2.0.0 write denyoom fast | keys 1 RW update",
+    "Sets fields of a hash, which is created if it does not exist.",
+    "O(N) where N is the number of fields being set.",
     deprecated=("4.0.0", "`HSET` with multiple field-value pairs"),
-    summary="Sets fields of a hash, which is created if it does not exist.",
 )
 def hmset(ctx: Context, args: list[bytes]) -> bytes:
     _set(ctx, args, b"hmset")
@@ -74,12 +66,9 @@ def _set(ctx: Context, args: list[bytes], name: bytes) -> int:
 
 
 @command(
-    "HSETNX",
-    "key field value",
-    since="2.0.0",
-    flags="write denyoom fast",
-    keys="1 RW insert",
-    summary="Sets a field of a hash, unless the field exists.",
+    "HSETNX key field value",
+    "2.0.0 write denyoom fast | keys 1 RW insert",
+    "Sets a field of a hash, unless the field exists.",
 )
 def hsetnx(ctx: Context, args: list[bytes]) -> bytes:
     _, key, field, value = args
@@ -97,14 +86,7 @@ def hsetnx(ctx: Context, args: list[bytes]) -> bytes:
 # -- reading ---------------------------------------------------------------------------------------------------------
 
 
-@command(
-    "HGET",
-    "key field",
-    since="2.0.0",
-    flags="readonly fast",
-    keys="1 RO access",
-    summary="Returns the value of a field.",
-)
+@command("HGET key field", "2.0.0 readonly fast | keys 1 RO access", "Returns the value of a field.")
 def hget(ctx: Context, args: list[bytes]) -> bytes:
     found = read_fields(ctx, args[1], [args[2]])
     value = None if found is None else found.get(args[2])
@@ -112,13 +94,10 @@ def hget(ctx: Context, args: list[bytes]) -> bytes:
 
 
 @command(
-    "HMGET",
-    "key field [field ...]",
-    since="2.0.0",
-    flags="readonly fast",
-    keys="1 RO access",
-    complexity="O(N) where N is the number of fields being requested.",
-    summary="Returns the values of several fields; null for a missing field.",
+    "HMGET key field [field ...]",
+    "2.0.0 readonly fast | keys 1 RO access",
+    "Returns the values of several fields; null for a missing field.",
+    "O(N) where N is the number of fields being requested.",
 )
 def hmget(ctx: Context, args: list[bytes]) -> bytes:
     return reply.array(values_of(read_fields(ctx, args[1], args[2:]), args[2:], ctx.resp3))
@@ -134,14 +113,10 @@ def values_of(found: Hash | None, fields: list[bytes], resp3: bool) -> list[byte
 
 
 @command(
-    "HGETALL",
-    "key",
-    since="2.0.0",
-    flags="readonly",
-    keys="1 RO access",
-    tips="nondeterministic_output_order",
-    complexity="O(N) where N is the size of the hash.",
-    summary="Returns all fields and their values.",
+    "HGETALL key",
+    "2.0.0 readonly | keys 1 RO access | tips nondeterministic_output_order",
+    "Returns all fields and their values.",
+    "O(N) where N is the size of the hash.",
 )
 def hgetall(ctx: Context, args: list[bytes]) -> bytes:
     found = read_shown(ctx, args[1])
@@ -150,14 +125,10 @@ def hgetall(ctx: Context, args: list[bytes]) -> bytes:
 
 
 @command(
-    "HKEYS",
-    "key",
-    since="2.0.0",
-    flags="readonly",
-    keys="1 RO access",
-    tips="nondeterministic_output_order",
-    complexity="O(N) where N is the size of the hash.",
-    summary="Returns the fields of a hash.",
+    "HKEYS key",
+    "2.0.0 readonly | keys 1 RO access | tips nondeterministic_output_order",
+    "Returns the fields of a hash.",
+    "O(N) where N is the size of the hash.",
 )
 def hkeys(ctx: Context, args: list[bytes]) -> bytes:
     found = read_shown(ctx, args[1])
@@ -165,55 +136,30 @@ def hkeys(ctx: Context, args: list[bytes]) -> bytes:
 
 
 @command(
-    "HVALS",
-    "key",
-    since="2.0.0",
-    flags="readonly",
-    keys="1 RO access",
-    tips="nondeterministic_output_order",
-    complexity="O(N) where N is the size of the hash.",
-    summary="Returns the values of a hash.",
+    "HVALS key",
+    "2.0.0 readonly | keys 1 RO access | tips nondeterministic_output_order",
+    "Returns the values of a hash.",
+    "O(N) where N is the size of the hash.",
 )
 def hvals(ctx: Context, args: list[bytes]) -> bytes:
     found = read_shown(ctx, args[1])
     return reply.bulks([] if found is None else list(found.values()))
 
 
-@command(
-    "HLEN",
-    "key",
-    since="2.0.0",
-    flags="readonly fast",
-    keys="1 RO",
-    summary="Returns the number of fields of a hash.",
-)
+@command("HLEN key", "2.0.0 readonly fast | keys 1 RO", "Returns the number of fields of a hash.")
 def hlen(ctx: Context, args: list[bytes]) -> bytes:
     """Counts expired fields that were not yet removed, too (Redis 8.6.3)."""
     found = read_hash(ctx, args[1])
     return reply.integer(0 if found is None else len(found))
 
 
-@command(
-    "HSTRLEN",
-    "key field",
-    since="3.2.0",
-    flags="readonly fast",
-    keys="1 RO",
-    summary="Returns the length of a field's value in bytes.",
-)
+@command("HSTRLEN key field", "3.2.0 readonly fast | keys 1 RO", "Returns the length of a field's value in bytes.")
 def hstrlen(ctx: Context, args: list[bytes]) -> bytes:
     found = read_fields(ctx, args[1], [args[2]])
     return reply.integer(0 if found is None else len(found.get(args[2]) or b""))
 
 
-@command(
-    "HEXISTS",
-    "key field",
-    since="2.0.0",
-    flags="readonly fast",
-    keys="1 RO",
-    summary="Returns whether a hash has a field.",
-)
+@command("HEXISTS key field", "2.0.0 readonly fast | keys 1 RO", "Returns whether a hash has a field.")
 def hexists(ctx: Context, args: list[bytes]) -> bytes:
     found = read_fields(ctx, args[1], [args[2]])
     return reply.ONE if found is not None and found.has(args[2]) else reply.ZERO
@@ -223,14 +169,11 @@ def hexists(ctx: Context, args: list[bytes]) -> bytes:
 
 
 @command(
-    "HDEL",
-    "key field [field ...]",
-    since="2.0.0",
-    flags="write fast",
-    keys="1 RW delete",
-    complexity="O(N) where N is the number of fields to be removed.",
+    "HDEL key field [field ...]",
+    "2.0.0 write fast | keys 1 RW delete",
+    "Removes fields and returns how many existed; the key is removed with the last one.",
+    "O(N) where N is the number of fields to be removed.",
     history=(("2.4.0", "Accepts multiple `field` arguments."),),
-    summary="Removes fields and returns how many existed; the key is removed with the last one.",
 )
 def hdel(ctx: Context, args: list[bytes]) -> bytes:
     key = args[1]

@@ -20,11 +20,10 @@ container("HIMPORT", group="hash", since="8.10.0", summary="Makes hashes from va
 
 
 @command(
-    "HIMPORT|PREPARE",
-    "fieldset-name field [field ...]",
-    since="8.10.0",
-    complexity="O(N) where N is the number of fields.",
-    summary="Names the fields of the hashes that this connection will import.",
+    "HIMPORT|PREPARE fieldset-name field [field ...]",
+    "8.10.0",
+    "Names the fields of the hashes that this connection will import.",
+    "O(N) where N is the number of fields.",
 )
 def himport_prepare(ctx: Context, args: list[bytes]) -> bytes:
     fields = args[3:]
@@ -40,13 +39,10 @@ def himport_prepare(ctx: Context, args: list[bytes]) -> bytes:
 
 
 @command(
-    "HIMPORT|SET",
-    "key fieldset-name value [value ...]",
-    since="8.10.0",
-    flags="write denyoom",
-    keys="2 OW update",
-    complexity="O(N) where N is the number of fields.",
-    summary="Makes a hash of the prepared fields with these values, in place of one that was there.",
+    "HIMPORT|SET key fieldset-name value [value ...]",
+    "8.10.0 write denyoom | keys 2 OW update",
+    "Makes a hash of the prepared fields with these values, in place of one that was there.",
+    "O(N) where N is the number of fields.",
 )
 def himport_set(ctx: Context, args: list[bytes]) -> bytes:
     """Logged as DEL and HSET, which any Redis knows and which need no fieldset."""
@@ -78,10 +74,9 @@ def _place(pair: tuple[bytes, bytes]) -> tuple[int, bytes]:
 
 
 @command(
-    "HIMPORT|DISCARD",
-    "fieldset-name",
-    since="8.10.0",
-    summary="Forgets the fields that were prepared under a name; answers 1, or 0 where there were none.",
+    "HIMPORT|DISCARD fieldset-name",
+    "8.10.0",
+    "Forgets the fields that were prepared under a name; answers 1, or 0 where there were none.",
 )
 def himport_discard(ctx: Context, args: list[bytes]) -> bytes:
     return reply.ONE if _discard(ctx.session, args[2]) else reply.ZERO
@@ -102,9 +97,9 @@ def _memory_of(name: bytes, fields: list[bytes]) -> int:
 
 @command(
     "HIMPORT|DISCARDALL",
-    since="8.10.0",
-    complexity="O(N) where N is the number of fieldsets.",
-    summary="Forgets all fields that were prepared, and counts the names.",
+    "8.10.0",
+    "Forgets all fields that were prepared, and counts the names.",
+    "O(N) where N is the number of fieldsets.",
 )
 def himport_discardall(ctx: Context, args: list[bytes]) -> bytes:
     count = len(ctx.session.fieldsets)

@@ -23,14 +23,10 @@ MOST_WITH_VALUES: Final = MAX_INT64 // 2
 
 
 @command(
-    "HRANDFIELD",
-    "key options:[count [WITHVALUES]]",
-    since="6.2.0",
-    flags="readonly",
-    keys="1 RO access",
-    tips="nondeterministic_output",
-    complexity="O(N) where N is the number of fields returned; the first call is O(M) for M fields in the hash.",
-    summary="Returns random fields of a hash; with a negative count they may repeat.",
+    "HRANDFIELD key options:[count [WITHVALUES]]",
+    "6.2.0 readonly | keys 1 RO access | tips nondeterministic_output",
+    "Returns random fields of a hash; with a negative count they may repeat.",
+    "O(N) where N is the number of fields returned; the first call is O(M) for M fields in the hash.",
 )
 def hrandfield(ctx: Context, args: list[bytes]) -> bytes:
     key, chance = args[1], ctx.chance
@@ -68,17 +64,11 @@ def _live(ctx: Context, key: bytes) -> Hash | None:
 
 
 @command(
-    "HSCAN",
-    "key cursor [MATCH pattern] [COUNT count] [NOVALUES@~7.4.0]",
-    since="2.8.0",
-    flags="readonly",
-    keys="1 RO access",
-    tips="nondeterministic_output",
-    complexity=(
-        "O(1) for every call. O(N) for a complete iteration, including enough command calls for "
-        "the cursor to return back to 0. N is the number of elements inside the collection."
-    ),
-    summary="Iterates over the fields of a hash, some in each call, with or without their values.",
+    "HSCAN key cursor [MATCH pattern] [COUNT count] [NOVALUES@~7.4.0]",
+    "2.8.0 readonly | keys 1 RO access | tips nondeterministic_output",
+    "Iterates over the fields of a hash, some in each call, with or without their values.",
+    "O(1) for every call. O(N) for a complete iteration, including enough command calls for "
+    "the cursor to return back to 0. N is the number of elements inside the collection.",
 )
 def hscan(ctx: Context, args: list[bytes]) -> bytes:
     cursor = read_cursor(args[2])

@@ -22,14 +22,10 @@ MOST_OFF: Final = 0.05  # of the true number; the standard error is 0.0081
 
 
 @command(
-    "PFDEBUG",
-    "subcommand key",
-    since="2.8.9",
-    flags="write denyoom admin",
-    keys="2 RW access",
-    complexity="N/A",
-    doc_flags="syscmd",
-    summary="Looks inside a HyperLogLog: GETREG, DECODE, ENCODING, or TODENSE.",
+    "PFDEBUG subcommand key",
+    "2.8.9 write denyoom admin | keys 2 RW access | doc_flags syscmd",
+    "Looks inside a HyperLogLog: GETREG, DECODE, ENCODING, or TODENSE.",
+    "N/A",
 )
 def pfdebug(ctx: Context, args: list[bytes]) -> bytes:
     action, key = args[1].upper(), args[2]
@@ -80,14 +76,7 @@ def _made_dense(ctx: Context, args: list[bytes], value: bytes) -> bytes:
     return dense
 
 
-@command(
-    "PFSELFTEST",
-    since="2.8.9",
-    flags="admin",
-    complexity="N/A",
-    doc_flags="syscmd",
-    summary="Tests registers and estimates of HyperLogLogs.",
-)
+@command("PFSELFTEST", "2.8.9 admin | doc_flags syscmd", "Tests registers and estimates of HyperLogLogs.", "N/A")
 def pfselftest(ctx: Context, args: list[bytes]) -> bytes:
     """Counts 3,000 elements in two ways, one of which begins sparse and becomes dense on the way.
 

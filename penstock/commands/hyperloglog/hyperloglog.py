@@ -60,13 +60,10 @@ def keep(ctx: Context, key: bytes, is_new: bool, value: bytes) -> None:
 
 
 @command(
-    "PFADD",
-    "key [element [element ...]]",
-    since="2.8.9",
-    flags="write denyoom fast",
-    keys="1 RW insert",
-    complexity="O(1) to add every element.",
-    summary="Counts elements in a HyperLogLog, made where there is none; answers whether a register changed.",
+    "PFADD key [element [element ...]]",
+    "2.8.9 write denyoom fast | keys 1 RW insert",
+    "Counts elements in a HyperLogLog, made where there is none; answers whether a register changed.",
+    "O(1) to add every element.",
 )
 def pfadd(ctx: Context, args: list[bytes]) -> bytes:
     """Where the value turns out to be corrupt, nothing is counted; Redis keeps what it had counted until then."""
@@ -90,17 +87,14 @@ def pfadd(ctx: Context, args: list[bytes]) -> bytes:
 
 
 @command(
-    "PFCOUNT",
-    "key [key ...]",
-    since="2.8.9",
-    flags="readonly",
-    keys="1..-1 RW access # RW because it may change the internal representation of the key, and propagate to replicas",
-    traits="may_replicate spreads",
-    complexity=(
-        "O(1) with a very small average constant time when called with a single key. O(N) with N being the number of"
-        " keys, and much bigger constant times, when called with multiple keys."
-    ),
-    summary="Estimates how many different elements HyperLogLogs have counted together.",
+    "PFCOUNT key [key ...]",
+    "2.8.9 readonly | "
+    "keys 1..-1 RW access # RW because it may change the internal representation of the key, and propagate to "
+    "replicas | "
+    "traits may_replicate spreads",
+    "Estimates how many different elements HyperLogLogs have counted together.",
+    "O(1) with a very small average constant time when called with a single key. O(N) with N being the number of"
+    " keys, and much bigger constant times, when called with multiple keys.",
 )
 def pfcount(ctx: Context, args: list[bytes]) -> bytes:
     """The estimate of a single key is kept in its value, which is a change: watched, and logged as PFCOUNT."""
@@ -136,13 +130,10 @@ def _is_dense(ctx: Context, key: bytes) -> bool:
 
 
 @command(
-    "PFMERGE",
-    "destkey:key [sourcekey:key [sourcekey:key ...]]",
-    since="2.8.9",
-    flags="write denyoom",
-    keys="1 RW access insert; 2..-1 RO access",
-    complexity="O(N) to merge N HyperLogLogs, but with high constant times.",
-    summary="Unites HyperLogLogs into one.",
+    "PFMERGE destkey:key [sourcekey:key [sourcekey:key ...]]",
+    "2.8.9 write denyoom | keys 1 RW access insert; 2..-1 RO access",
+    "Unites HyperLogLogs into one.",
+    "O(N) to merge N HyperLogLogs, but with high constant times.",
 )
 def pfmerge(ctx: Context, args: list[bytes]) -> bytes:
     key = args[1]

@@ -35,13 +35,9 @@ def _check(ctx: Context, key: bytes, flag: bytes) -> None:
 
 
 @command(
-    "BLESS|SET",
-    "key flag:<NO-EVICT>",
-    since="8.12.0",
-    flags="write denyoom fast",
-    keys="2 RW",
-    acl="dangerous -keyspace",
-    summary="Protects a key from eviction.",
+    "BLESS|SET key flag:<NO-EVICT>",
+    "8.12.0 write denyoom fast | keys 2 RW | acl dangerous -keyspace",
+    "Protects a key from eviction.",
 )
 def bless_set(ctx: Context, args: list[bytes]) -> bytes:
     key = args[2]
@@ -52,13 +48,9 @@ def bless_set(ctx: Context, args: list[bytes]) -> bytes:
 
 
 @command(
-    "BLESS|CLEAR",
-    "key flag:<NO-EVICT>",
-    since="8.12.0",
-    flags="write fast",
-    keys="2 RW",
-    acl="dangerous -keyspace",
-    summary="Lets eviction choose a key again.",
+    "BLESS|CLEAR key flag:<NO-EVICT>",
+    "8.12.0 write fast | keys 2 RW | acl dangerous -keyspace",
+    "Lets eviction choose a key again.",
 )
 def bless_clear(ctx: Context, args: list[bytes]) -> bytes:
     key = args[2]
@@ -75,15 +67,7 @@ def _notify(ctx: Context, args: list[bytes], event: bytes) -> bytes:
     return reply.ONE
 
 
-@command(
-    "BLESS|GET",
-    "key",
-    since="8.12.0",
-    flags="fast",
-    keys="2 RO",
-    traits="only_looks",
-    summary="Lists what a key is protected from.",
-)
+@command("BLESS|GET key", "8.12.0 fast | keys 2 RO | traits only_looks", "Lists what a key is protected from.")
 def bless_get(ctx: Context, args: list[bytes]) -> bytes:
     if not ctx.has(args[2]):
         raise refusals.no_such_key()
@@ -91,13 +75,10 @@ def bless_get(ctx: Context, args: list[bytes]) -> bytes:
 
 
 @command(
-    "BLESS|SCAN",
-    "cursor flag:<NO-EVICT> [COUNT count]",
-    since="8.12.0",
-    complexity=(
-        "O(COUNT) for every call, O(N) for a complete iteration, N being the number of blessed keys in the database."
-    ),
-    summary="Iterates over the blessed keys of a database, some in each call.",
+    "BLESS|SCAN cursor flag:<NO-EVICT> [COUNT count]",
+    "8.12.0",
+    "Iterates over the blessed keys of a database, some in each call.",
+    "O(COUNT) for every call, O(N) for a complete iteration, N being the number of blessed keys in the database.",
 )
 def bless_scan(ctx: Context, args: list[bytes]) -> bytes:
     cursor, count = read_cursor(args[2]), PAGE

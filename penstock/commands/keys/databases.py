@@ -20,16 +20,12 @@ FLUSH_HISTORY: Final = (
 
 
 @command(
-    "FLUSHDB",
-    "flush-type:[ASYNC@4.0.0|SYNC@6.2.0]",
-    group="server",
-    since="1.0.0",
-    flags="write",
-    acl="dangerous keyspace",
-    tips="request_policy:all_shards response_policy:all_succeeded",
-    complexity="O(N) where N is the number of keys in the selected database",
+    "FLUSHDB flush-type:[ASYNC@4.0.0|SYNC@6.2.0]",
+    "1.0.0 write | acl dangerous keyspace | tips request_policy:all_shards response_policy:all_succeeded | "
+    "group server",
+    "Empties the selected database.",
+    "O(N) where N is the number of keys in the selected database",
     history=FLUSH_HISTORY,
-    summary="Empties the selected database.",
 )
 def flushdb(ctx: Context, args: list[bytes]) -> bytes:
     is_lazy = _read_flush(ctx, args)
@@ -39,16 +35,12 @@ def flushdb(ctx: Context, args: list[bytes]) -> bytes:
 
 
 @command(
-    "FLUSHALL",
-    "flush-type:[ASYNC@4.0.0|SYNC@6.2.0]",
-    group="server",
-    since="1.0.0",
-    flags="write",
-    acl="dangerous keyspace",
-    tips="request_policy:all_shards response_policy:all_succeeded",
-    complexity="O(N) where N is the total number of keys in all databases",
+    "FLUSHALL flush-type:[ASYNC@4.0.0|SYNC@6.2.0]",
+    "1.0.0 write | acl dangerous keyspace | tips request_policy:all_shards response_policy:all_succeeded | "
+    "group server",
+    "Empties every database.",
+    "O(N) where N is the total number of keys in all databases",
     history=FLUSH_HISTORY,
-    summary="Empties every database.",
 )
 def flushall(ctx: Context, args: list[bytes]) -> bytes:
     is_lazy = _read_flush(ctx, args)
@@ -86,14 +78,10 @@ def _flush(ctx: Context, db_index: int) -> None:
 
 
 @command(
-    "SWAPDB",
-    "index1:integer index2:integer",
-    group="server",
-    since="4.0.0",
-    flags="write fast",
-    acl="dangerous keyspace",
-    complexity="O(N) where N is the count of clients watching or blocking on keys from both databases.",
-    summary="Exchanges two databases; clients keep the number of the one they selected.",
+    "SWAPDB index1:integer index2:integer",
+    "4.0.0 write fast | acl dangerous keyspace | group server",
+    "Exchanges two databases; clients keep the number of the one they selected.",
+    "O(N) where N is the count of clients watching or blocking on keys from both databases.",
 )
 def swapdb(ctx: Context, args: list[bytes]) -> bytes:
     if ctx.cluster is not None:

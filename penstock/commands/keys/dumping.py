@@ -24,19 +24,12 @@ HIGHEST_FREQUENCY: Final = 255
 
 
 @command(
-    "DUMP",
-    "key",
-    since="2.6.0",
-    flags="readonly",
-    keys="1 RO access",
-    tips="nondeterministic_output",
-    traits="only_looks",
-    complexity=(
-        "O(1) to access the key and additional O(N*M) to serialize it, where N is the number of "
-        "Redis objects composing the value and M their average size. For small string values the "
-        "time complexity is thus O(1)+O(1*M) where M is small, so simply O(1)."
-    ),
-    summary="Answers a value as bytes that RESTORE takes, here and on a Redis.",
+    "DUMP key",
+    "2.6.0 readonly | keys 1 RO access | traits only_looks | tips nondeterministic_output",
+    "Answers a value as bytes that RESTORE takes, here and on a Redis.",
+    "O(1) to access the key and additional O(N*M) to serialize it, where N is the number of "
+    "Redis objects composing the value and M their average size. For small string values the "
+    "time complexity is thus O(1)+O(1*M) where M is small, so simply O(1).",
 )
 def dump(ctx: Context, args: list[bytes]) -> bytes:
     key = args[1]
@@ -105,28 +98,18 @@ RESTORE_HISTORY: Final = (
 
 
 @command(
-    "RESTORE",
-    RESTORE_SYNTAX,
-    since="2.6.0",
-    flags="write denyoom",
-    keys="1 OW update",
-    acl="dangerous",
-    complexity=RESTORE_COMPLEXITY,
+    f"RESTORE {RESTORE_SYNTAX}",
+    "2.6.0 write denyoom | keys 1 OW update | acl dangerous",
+    "Makes a key of what DUMP answered, here or on a Redis.",
+    RESTORE_COMPLEXITY,
     history=RESTORE_HISTORY,
-    summary="Makes a key of what DUMP answered, here or on a Redis.",
 )
 @command(
-    "RESTORE-ASKING",
-    RESTORE_SYNTAX,
-    group="server",
-    since="3.0.0",
-    flags="write denyoom asking",
-    keys="1 OW update",
-    acl="keyspace dangerous",
-    complexity=RESTORE_COMPLEXITY,
+    f"RESTORE-ASKING {RESTORE_SYNTAX}",
+    "3.0.0 write denyoom asking | keys 1 OW update | acl keyspace dangerous | group server | doc_flags syscmd",
+    "RESTORE as MIGRATE sends it to a node that imports a slot.",
+    RESTORE_COMPLEXITY,
     history=RESTORE_HISTORY,
-    doc_flags="syscmd",
-    summary="RESTORE as MIGRATE sends it to a node that imports a slot.",
 )
 def restore(ctx: Context, args: list[bytes]) -> bytes:
     """Logged as the requests that make the value: a Redis that is too old for the payload may load them."""

@@ -29,52 +29,40 @@ OPTIONS_HISTORY: Final = (("7.0.0", "Added options: `NX`, `XX`, `GT` and `LT`.")
 
 
 @command(
-    "EXPIRE",
-    "key seconds condition:[NX|XX|GT|LT]@7.0.0",
-    since="1.0.0",
-    flags="write fast",
-    keys="1 RW update",
+    "EXPIRE key seconds condition:[NX|XX|GT|LT]@7.0.0",
+    "1.0.0 write fast | keys 1 RW update",
+    "Sets a key's time of expiry, in seconds from now.",
     history=OPTIONS_HISTORY,
-    summary="Sets a key's time of expiry, in seconds from now.",
 )
 def expire(ctx: Context, args: list[bytes]) -> bytes:
     return _expire(ctx, args, b"expire", ctx.now_ms, in_seconds=True)
 
 
 @command(
-    "PEXPIRE",
-    "key milliseconds condition:[NX|XX|GT|LT]@7.0.0",
-    since="2.6.0",
-    flags="write fast",
-    keys="1 RW update",
+    "PEXPIRE key milliseconds condition:[NX|XX|GT|LT]@7.0.0",
+    "2.6.0 write fast | keys 1 RW update",
+    "Sets a key's time of expiry, in milliseconds from now.",
     history=OPTIONS_HISTORY,
-    summary="Sets a key's time of expiry, in milliseconds from now.",
 )
 def pexpire(ctx: Context, args: list[bytes]) -> bytes:
     return _expire(ctx, args, b"pexpire", ctx.now_ms, in_seconds=False)
 
 
 @command(
-    "EXPIREAT",
-    "key unix-time-seconds condition:[NX|XX|GT|LT]@7.0.0",
-    since="1.2.0",
-    flags="write fast",
-    keys="1 RW update",
+    "EXPIREAT key unix-time-seconds condition:[NX|XX|GT|LT]@7.0.0",
+    "1.2.0 write fast | keys 1 RW update",
+    "Sets a key's time of expiry, as a unix time in seconds.",
     history=OPTIONS_HISTORY,
-    summary="Sets a key's time of expiry, as a unix time in seconds.",
 )
 def expireat(ctx: Context, args: list[bytes]) -> bytes:
     return _expire(ctx, args, b"expireat", 0, in_seconds=True)
 
 
 @command(
-    "PEXPIREAT",
-    "key unix-time-milliseconds condition:[NX|XX|GT|LT]@7.0.0",
-    since="2.6.0",
-    flags="write fast",
-    keys="1 RW update",
+    "PEXPIREAT key unix-time-milliseconds condition:[NX|XX|GT|LT]@7.0.0",
+    "2.6.0 write fast | keys 1 RW update",
+    "Sets a key's time of expiry, as a unix time in milliseconds.",
     history=OPTIONS_HISTORY,
-    summary="Sets a key's time of expiry, as a unix time in milliseconds.",
 )
 def pexpireat(ctx: Context, args: list[bytes]) -> bytes:
     return _expire(ctx, args, b"pexpireat", 0, in_seconds=False)
@@ -160,56 +148,38 @@ def notify_expiry(ctx: Context, key: bytes) -> None:
 
 
 @command(
-    "TTL",
-    "key",
-    since="1.0.0",
-    flags="readonly fast",
-    keys="1 RO access",
-    tips="nondeterministic_output",
+    "TTL key",
+    "1.0.0 readonly fast | keys 1 RO access | traits only_looks | tips nondeterministic_output",
+    "Returns in how many seconds a key expires; -1: never, -2: no such key.",
     history=(("2.8.0", "Added the -2 reply."),),
-    traits="only_looks",
-    summary="Returns in how many seconds a key expires; -1: never, -2: no such key.",
 )
 def ttl(ctx: Context, args: list[bytes]) -> bytes:
     return _remaining(ctx, args[1], ctx.now_ms, in_seconds=True)
 
 
 @command(
-    "PTTL",
-    "key",
-    since="2.6.0",
-    flags="readonly fast",
-    keys="1 RO access",
-    tips="nondeterministic_output",
+    "PTTL key",
+    "2.6.0 readonly fast | keys 1 RO access | traits only_looks | tips nondeterministic_output",
+    "Returns in how many milliseconds a key expires; -1: never, -2: no such key.",
     history=(("2.8.0", "Added the -2 reply."),),
-    traits="only_looks",
-    summary="Returns in how many milliseconds a key expires; -1: never, -2: no such key.",
 )
 def pttl(ctx: Context, args: list[bytes]) -> bytes:
     return _remaining(ctx, args[1], ctx.now_ms, in_seconds=False)
 
 
 @command(
-    "EXPIRETIME",
-    "key",
-    since="7.0.0",
-    flags="readonly fast",
-    keys="1 RO access",
-    traits="only_looks",
-    summary="Returns the unix time in seconds at which a key expires; -1: never, -2: no such key.",
+    "EXPIRETIME key",
+    "7.0.0 readonly fast | keys 1 RO access | traits only_looks",
+    "Returns the unix time in seconds at which a key expires; -1: never, -2: no such key.",
 )
 def expiretime(ctx: Context, args: list[bytes]) -> bytes:
     return _remaining(ctx, args[1], 0, in_seconds=True)
 
 
 @command(
-    "PEXPIRETIME",
-    "key",
-    since="7.0.0",
-    flags="readonly fast",
-    keys="1 RO access",
-    traits="only_looks",
-    summary="Returns the unix time in milliseconds at which a key expires; -1: never, -2: no such key.",
+    "PEXPIRETIME key",
+    "7.0.0 readonly fast | keys 1 RO access | traits only_looks",
+    "Returns the unix time in milliseconds at which a key expires; -1: never, -2: no such key.",
 )
 def pexpiretime(ctx: Context, args: list[bytes]) -> bytes:
     return _remaining(ctx, args[1], 0, in_seconds=False)
@@ -228,14 +198,7 @@ def _remaining(ctx: Context, key: bytes, since_ms: int, in_seconds: bool) -> byt
 # -- removing --------------------------------------------------------------------------------------------------------
 
 
-@command(
-    "PERSIST",
-    "key",
-    since="2.2.0",
-    flags="write fast",
-    keys="1 RW update",
-    summary="Removes a key's time of expiry.",
-)
+@command("PERSIST key", "2.2.0 write fast | keys 1 RW update", "Removes a key's time of expiry.")
 def persist(ctx: Context, args: list[bytes]) -> bytes:
     key = args[1]
     if not ctx.has(key) or not take_expiry(ctx, key):

@@ -20,14 +20,10 @@ MIN_INT32: Final = -(2**31)
 
 
 @command(
-    "DEL",
-    "key [key ...]",
-    since="1.0.0",
-    flags="write",
-    keys="1..-1 RM delete",
-    tips="request_policy:multi_shard response_policy:agg_sum",
-    complexity="O(1) for each key; the memory of a stream with M segments is freed in O(M), in steps.",
-    summary="Removes keys and returns how many existed.",
+    "DEL key [key ...]",
+    "1.0.0 write | keys 1..-1 RM delete | tips request_policy:multi_shard response_policy:agg_sum",
+    "Removes keys and returns how many existed.",
+    "O(1) for each key; the memory of a stream with M segments is freed in O(M), in steps.",
 )
 def del_(ctx: Context, args: list[bytes]) -> bytes:
     return _removed(ctx, args, is_lazy=ctx.settings.yes("lazyfree-lazy-user-del"))
@@ -43,43 +39,31 @@ def _removed(ctx: Context, args: list[bytes], is_lazy: bool) -> bytes:
 
 
 @command(
-    "UNLINK",
-    "key [key ...]",
-    since="4.0.0",
-    flags="write fast",
-    keys="1..-1 RM delete",
-    tips="request_policy:multi_shard response_policy:agg_sum",
-    complexity="O(1) for each key; memory is freed as by DEL.",
-    summary="Removes keys and returns how many existed; the same as DEL in Penstock.",
+    "UNLINK key [key ...]",
+    "4.0.0 write fast | keys 1..-1 RM delete | tips request_policy:multi_shard response_policy:agg_sum",
+    "Removes keys and returns how many existed; the same as DEL in Penstock.",
+    "O(1) for each key; memory is freed as by DEL.",
 )
 def unlink(ctx: Context, args: list[bytes]) -> bytes:
     return _removed(ctx, args, is_lazy=True)
 
 
 @command(
-    "EXISTS",
-    "key [key ...]",
-    since="1.0.0",
-    flags="readonly fast",
-    keys="1..-1 RO",
-    tips="request_policy:multi_shard response_policy:agg_sum",
-    complexity="O(N) where N is the number of keys to check.",
+    "EXISTS key [key ...]",
+    "1.0.0 readonly fast | keys 1..-1 RO | tips request_policy:multi_shard response_policy:agg_sum",
+    "Returns how many of the given keys exist; a repeated key counts again.",
+    "O(N) where N is the number of keys to check.",
     history=(("3.0.3", "Accepts multiple `key` arguments."),),
-    summary="Returns how many of the given keys exist; a repeated key counts again.",
 )
 def exists(ctx: Context, args: list[bytes]) -> bytes:
     return reply.integer(_count(ctx, args[1:]))
 
 
 @command(
-    "TOUCH",
-    "key [key ...]",
-    since="3.2.1",
-    flags="readonly fast",
-    keys="1..-1 RO",
-    tips="request_policy:multi_shard response_policy:agg_sum",
-    complexity="O(N) where N is the number of keys that will be touched.",
-    summary="Returns how many of the given keys exist, and counts as a use of them.",
+    "TOUCH key [key ...]",
+    "3.2.1 readonly fast | keys 1..-1 RO | tips request_policy:multi_shard response_policy:agg_sum",
+    "Returns how many of the given keys exist, and counts as a use of them.",
+    "O(N) where N is the number of keys that will be touched.",
 )
 def touch(ctx: Context, args: list[bytes]) -> bytes:
     return reply.integer(_count(ctx, args[1:]))
@@ -92,15 +76,7 @@ def _count(ctx: Context, keys: list[bytes]) -> int:
     return count
 
 
-@command(
-    "TYPE",
-    "key",
-    since="1.0.0",
-    flags="readonly fast",
-    keys="1 RO",
-    traits="only_looks",
-    summary="Returns the type of the value at a key.",
-)
+@command("TYPE key", "1.0.0 readonly fast | keys 1 RO | traits only_looks", "Returns the type of the value at a key.")
 def type_(ctx: Context, args: list[bytes]) -> bytes:
     value = ctx.read(args[1])
     return reply.simple(b"none" if value is None else type_name(value))
@@ -110,12 +86,9 @@ def type_(ctx: Context, args: list[bytes]) -> bytes:
 
 
 @command(
-    "RENAME",
-    "key newkey:key",
-    since="1.0.0",
-    flags="write",
-    keys="1 RW access delete; 2 OW update",
-    summary="Renames a key; a key with the new name is replaced.",
+    "RENAME key newkey:key",
+    "1.0.0 write | keys 1 RW access delete; 2 OW update",
+    "Renames a key; a key with the new name is replaced.",
 )
 def rename(ctx: Context, args: list[bytes]) -> bytes:
     key, new_key = args[1], args[2]
@@ -131,13 +104,10 @@ def rename(ctx: Context, args: list[bytes]) -> bytes:
 
 
 @command(
-    "RENAMENX",
-    "key newkey:key",
-    since="1.0.0",
-    flags="write fast",
-    keys="1 RW access delete; 2 OW insert",
+    "RENAMENX key newkey:key",
+    "1.0.0 write fast | keys 1 RW access delete; 2 OW insert",
+    "Renames a key, unless a key with the new name exists.",
     history=(("3.2.0", "The command no longer returns an error when source and destination names are the same."),),
-    summary="Renames a key, unless a key with the new name exists.",
 )
 def renamenx(ctx: Context, args: list[bytes]) -> bytes:
     key, new_key = args[1], args[2]
@@ -169,12 +139,9 @@ def _rename(ctx: Context, key: bytes, value: Value, new_key: bytes, old: Value |
 
 
 @command(
-    "MOVE",
-    "key db:integer",
-    since="1.0.0",
-    flags="write fast",
-    keys="1 RW access update",
-    summary="Moves a key to another database, unless it has a key with this name.",
+    "MOVE key db:integer",
+    "1.0.0 write fast | keys 1 RW access update",
+    "Moves a key to another database, unless it has a key with this name.",
 )
 def move(ctx: Context, args: list[bytes]) -> bytes:
     if ctx.cluster is not None:
@@ -206,13 +173,10 @@ def move(ctx: Context, args: list[bytes]) -> bytes:
 
 
 @command(
-    "COPY",
-    "source:key destination:key [DB destination-db:integer] [REPLACE]",
-    since="6.2.0",
-    flags="write denyoom",
-    keys="1 RO access; 2 OW update",
-    complexity="O(1) for strings, O(N) for a stream with N segments and pending blocks, O(N) for N parts of others.",
-    summary="Copies a value, with its time of expiry, to another key or another database.",
+    "COPY source:key destination:key [DB destination-db:integer] [REPLACE]",
+    "6.2.0 write denyoom | keys 1 RO access; 2 OW update",
+    "Copies a value, with its time of expiry, to another key or another database.",
+    "O(1) for strings, O(N) for a stream with N segments and pending blocks, O(N) for N parts of others.",
 )
 def copy(ctx: Context, args: list[bytes]) -> bytes:
     source, destination, home = args[1], args[2], ctx.db_index

@@ -90,31 +90,26 @@ def _without_secrets(request: list[bytes]) -> list[bytes]:
 
 
 @command(
-    "MIGRATE",
-    'host port:integer key-selector:<key|empty-string:""> destination-db:integer timeout:integer [copy:COPY@3.0.0]'
-    " [replace:REPLACE@3.0.0] [authentication:<auth:AUTH password@4.0.7|auth2:AUTH2 (username password)@6.0.0>]"
+    'MIGRATE host port:integer key-selector:<key|empty-string:""> destination-db:integer timeout:integer '
+    "[copy:COPY@3.0.0] [replace:REPLACE@3.0.0] "
+    "[authentication:<auth:AUTH password@4.0.7|auth2:AUTH2 (username password)@6.0.0>]"
     " [keys:KEYS key#1@3.0.6 [key ...]]",
-    since="2.6.0",
-    flags="write movablekeys",
-    keys=f"{KEY_AT} {MOVED}; KEYS@-2..-1 {MOVED} incomplete",
-    find_keys=_find_keys,
-    acl="dangerous",
-    tips="nondeterministic_output",
-    complexity=(
+    f"2.6.0 write movablekeys | keys {KEY_AT} {MOVED}; KEYS@-2..-1 {MOVED} incomplete | acl dangerous "
+    "| traits moves_slot_keys never_replicated | tips nondeterministic_output | arity -6",
+    "Moves keys to another server, which RESTOREs them.",
+    (
         "This command actually executes a DUMP+DEL in the source instance, and a RESTORE in the target instance. See"
         " the pages of these commands for time complexity. Also an O(N) data transfer between the two instances is"
         " performed."
     ),
+    find_keys=_find_keys,
+    hide=_without_secrets,
     history=(
         ("3.0.0", "Added the `COPY` and `REPLACE` options."),
         ("3.0.6", "Added the `KEYS` option."),
         ("4.0.7", "Added the `AUTH` option."),
         ("6.0.0", "Added the `AUTH2` option."),
     ),
-    hide=_without_secrets,
-    traits="moves_slot_keys never_replicated",
-    summary="Moves keys to another server, which RESTOREs them.",
-    arity=-6,
 )
 def migrate(ctx: Context, args: list[bytes]) -> bytes:
     """All clients wait meanwhile. What was moved is logged as DEL.

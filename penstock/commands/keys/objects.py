@@ -40,14 +40,9 @@ def _look(ctx: Context, key: bytes) -> Value | None:
 
 
 @command(
-    "OBJECT|ENCODING",
-    "key",
-    since="2.2.3",
-    flags="readonly",
-    keys="2 RO",
-    tips="nondeterministic_output",
-    traits="only_looks",
-    summary="Returns the encoding of a value, as Redis names it.",
+    "OBJECT|ENCODING key",
+    "2.2.3 readonly | keys 2 RO | traits only_looks | tips nondeterministic_output",
+    "Returns the encoding of a value, as Redis names it.",
 )
 def encoding(ctx: Context, args: list[bytes]) -> bytes:
     key = args[2]
@@ -73,14 +68,9 @@ def encoding_of(key: bytes, value: Value) -> bytes:
 
 
 @command(
-    "OBJECT|FREQ",
-    "key",
-    since="4.0.0",
-    flags="readonly",
-    keys="2 RO",
-    tips="nondeterministic_output",
-    traits="only_looks",
-    summary="Returns how often a key is used, from 0 to 255, if maxmemory-policy is an LFU policy.",
+    "OBJECT|FREQ key",
+    "4.0.0 readonly | keys 2 RO | traits only_looks | tips nondeterministic_output",
+    "Returns how often a key is used, from 0 to 255, if maxmemory-policy is an LFU policy.",
 )
 def freq(ctx: Context, args: list[bytes]) -> bytes:
     if _look(ctx, args[2]) is None:
@@ -95,14 +85,9 @@ def freq(ctx: Context, args: list[bytes]) -> bytes:
 
 
 @command(
-    "OBJECT|IDLETIME",
-    "key",
-    since="2.2.3",
-    flags="readonly",
-    keys="2 RO",
-    tips="nondeterministic_output",
-    traits="only_looks",
-    summary="Returns the seconds since the last use of a key, if maxmemory-policy is an LRU or LRM policy.",
+    "OBJECT|IDLETIME key",
+    "2.2.3 readonly | keys 2 RO | traits only_looks | tips nondeterministic_output",
+    "Returns the seconds since the last use of a key, if maxmemory-policy is an LRU or LRM policy.",
 )
 def idletime(ctx: Context, args: list[bytes]) -> bytes:
     """Redis records the use of keys under any policy. Here it is 0 under policies that do not need it."""
@@ -118,14 +103,9 @@ def idletime(ctx: Context, args: list[bytes]) -> bytes:
 
 
 @command(
-    "OBJECT|REFCOUNT",
-    "key",
-    since="2.2.3",
-    flags="readonly",
-    keys="2 RO",
-    tips="nondeterministic_output",
-    traits="only_looks",
-    summary="Returns 1 for any value, as Redis does.",
+    "OBJECT|REFCOUNT key",
+    "2.2.3 readonly | keys 2 RO | traits only_looks | tips nondeterministic_output",
+    "Returns 1 for any value, as Redis does.",
 )
 def refcount(ctx: Context, args: list[bytes]) -> bytes:
     return reply.null(ctx.resp3) if _look(ctx, args[2]) is None else reply.ONE

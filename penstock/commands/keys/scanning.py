@@ -15,14 +15,10 @@ DRAWS: Final = 100  # RANDOMKEY gives up after so many expired keys, if they can
 
 
 @command(
-    "KEYS",
-    "pattern",
-    since="1.0.0",
-    flags="readonly",
-    acl="dangerous",
-    tips="request_policy:all_shards nondeterministic_output_order",
-    complexity="O(N) with N being the number of keys in the database.",
-    summary="Returns all keys that match a pattern.",
+    "KEYS pattern",
+    "1.0.0 readonly | acl dangerous | tips request_policy:all_shards nondeterministic_output_order",
+    "Returns all keys that match a pattern.",
+    "O(N) with N being the number of keys in the database.",
 )
 def keys(ctx: Context, args: list[bytes]) -> bytes:
     """Expired keys are left out, but not removed."""
@@ -37,17 +33,12 @@ def keys(ctx: Context, args: list[bytes]) -> bytes:
 
 
 @command(
-    "SCAN",
-    "cursor [MATCH pattern] [COUNT count] [TYPE type@6.0.0]",
-    since="2.8.0",
-    flags="readonly",
-    tips="nondeterministic_output request_policy:special response_policy:special",
-    complexity=(
-        "O(COUNT) for every call, O(N) for a complete iteration, N being the number of keys in the database. The first "
-        "calls after a minute without SCAN put many keys in order, piece by piece, and return none."
-    ),
+    "SCAN cursor [MATCH pattern] [COUNT count] [TYPE type@6.0.0]",
+    "2.8.0 readonly | tips nondeterministic_output request_policy:special response_policy:special",
+    "Iterates over the keys of a database, some in each call.",
+    "O(COUNT) for every call, O(N) for a complete iteration, N being the number of keys in the database. The first "
+    "calls after a minute without SCAN put many keys in order, piece by piece, and return none.",
     history=(("6.0.0", "Added the `TYPE` subcommand."),),
-    summary="Iterates over the keys of a database, some in each call.",
 )
 def scan(ctx: Context, args: list[bytes]) -> bytes:
     """A cursor is a position in the keys' HashOrder: the server remembers nothing between two calls."""
@@ -68,11 +59,9 @@ def _in_own_slots(ctx: Context, names: list[bytes]) -> list[bytes]:
 
 @command(
     "RANDOMKEY",
-    since="1.0.0",
-    flags="readonly",
-    tips="request_policy:all_shards response_policy:special nondeterministic_output",
-    complexity="O(1); O(N) after a minute without RANDOMKEY and SCAN, where N is the number of keys.",
-    summary="Returns a random key of the database.",
+    "1.0.0 readonly | tips request_policy:all_shards response_policy:special nondeterministic_output",
+    "Returns a random key of the database.",
+    "O(1); O(N) after a minute without RANDOMKEY and SCAN, where N is the number of keys.",
 )
 def randomkey(ctx: Context, args: list[bytes]) -> bytes:
     """All keys are equally likely."""
@@ -92,12 +81,8 @@ def randomkey(ctx: Context, args: list[bytes]) -> bytes:
 
 @command(
     "DBSIZE",
-    group="server",
-    since="1.0.0",
-    flags="readonly fast",
-    acl="keyspace",
-    tips="request_policy:all_shards response_policy:agg_sum",
-    summary="Returns the number of keys in the database.",
+    "1.0.0 readonly fast | acl keyspace | tips request_policy:all_shards response_policy:agg_sum | group server",
+    "Returns the number of keys in the database.",
 )
 def dbsize(ctx: Context, args: list[bytes]) -> bytes:
     """Expired keys that are not removed yet count, as in Redis."""

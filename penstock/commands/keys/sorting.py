@@ -223,20 +223,16 @@ def _cut(text: bytes, cut: bool) -> bytes:
 
 
 @command(
-    "SORT",
-    "key [by-pattern:BY pattern:pattern#1] [limit:LIMIT (offset count)] "
+    "SORT key [by-pattern:BY pattern:pattern#1] [limit:LIMIT (offset count)] "
     "[get-pattern:GET pattern:pattern#1 [GET pattern ...]] order:[ASC|DESC] [sorting:ALPHA] "
     "[STORE destination:key#2]",
-    since="1.0.0",
-    flags="write denyoom movablekeys",
-    keys=(
-        f"1 {SORTED}; {PATTERN_KEYS}; ? {STORED} # For the optional STORE keyword. It is marked 'unknown' because "
-        "the keyword can appear anywhere in the argument array"
-    ),
+    "1.0.0 write denyoom movablekeys | "
+    f"keys 1 {SORTED}; {PATTERN_KEYS}; ? {STORED} # For the optional STORE keyword. It is marked 'unknown' because "
+    "the keyword can appear anywhere in the argument array | "
+    f"acl {SORT_ACL}",
+    "Sorts the parts of a list, set or sorted set, and returns them or stores them as a list.",
+    SORT_COMPLEXITY,
     find_keys=_find_keys,
-    acl=SORT_ACL,
-    complexity=SORT_COMPLEXITY,
-    summary="Sorts the parts of a list, set or sorted set, and returns them or stores them as a list.",
 )
 def sort(ctx: Context, args: list[bytes]) -> bytes:
     options = _read(ctx, args, OPTIONS, reads_every_key=_reads_every_key(ctx))
@@ -257,15 +253,11 @@ def sort(ctx: Context, args: list[bytes]) -> bytes:
 
 
 @command(
-    "SORT_RO",
-    "key [by-pattern:BY pattern:pattern#1] [limit:LIMIT (offset count)] "
+    "SORT_RO key [by-pattern:BY pattern:pattern#1] [limit:LIMIT (offset count)] "
     "[get-pattern:GET pattern:pattern#1 [GET pattern ...]] order:[ASC|DESC] [sorting:ALPHA]",
-    since="7.0.0",
-    flags="readonly movablekeys",
-    keys=f"1 {SORTED}; {PATTERN_KEYS}",
-    acl=SORT_ACL,
-    complexity=SORT_COMPLEXITY,
-    summary="Sorts the parts of a list, set or sorted set, and returns them.",
+    f"7.0.0 readonly movablekeys | keys 1 {SORTED}; {PATTERN_KEYS} | acl {SORT_ACL}",
+    "Sorts the parts of a list, set or sorted set, and returns them.",
+    SORT_COMPLEXITY,
 )
 def sort_ro(ctx: Context, args: list[bytes]) -> bytes:
     found = _found(ctx, args[1], _read(ctx, args, RO_OPTIONS, reads_every_key=_reads_every_key(ctx)))

@@ -66,13 +66,10 @@ class Move:
 
 
 @command(
-    "LMOVEM",
-    f"source:key destination:key wherefrom:<LEFT|RIGHT> whereto:<LEFT|RIGHT> {BLOCK}",
-    since="8.10.0",
-    flags="write denyoom",
-    keys="1 RW access delete; 2 RW insert",
-    complexity=COMPLEXITY,
-    summary="Moves items from an end of one list to an end of another, one by one or as they stand.",
+    f"LMOVEM source:key destination:key wherefrom:<LEFT|RIGHT> whereto:<LEFT|RIGHT> {BLOCK}",
+    "8.10.0 write denyoom | keys 1 RW access delete; 2 RW insert",
+    "Moves items from an end of one list to an end of another, one by one or as they stand.",
+    COMPLEXITY,
 )
 def lmovem(ctx: Context, args: list[bytes]) -> bytes:
     move = Move(args, 5)
@@ -81,13 +78,10 @@ def lmovem(ctx: Context, args: list[bytes]) -> bytes:
 
 
 @command(
-    "BLMOVEM",
-    f"source:key destination:key wherefrom:<LEFT|RIGHT> whereto:<LEFT|RIGHT> timeout:double {BLOCK}",
-    since="8.10.0",
-    flags="write denyoom blocking",
-    keys="1 RW access delete; 2 RW insert",
-    complexity=COMPLEXITY,
-    summary="Moves items from an end of one list to an end of another, waiting for one, or for exactly so many.",
+    f"BLMOVEM source:key destination:key wherefrom:<LEFT|RIGHT> whereto:<LEFT|RIGHT> timeout:double {BLOCK}",
+    "8.10.0 write denyoom blocking | keys 1 RW access delete; 2 RW insert",
+    "Moves items from an end of one list to an end of another, waiting for one, or for exactly so many.",
+    COMPLEXITY,
 )
 def blmovem(ctx: Context, args: list[bytes]) -> bytes:
     move = Move(args, 6)

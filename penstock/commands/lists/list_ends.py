@@ -84,42 +84,33 @@ def push(ctx: Context, key: bytes, found: List | None, left: bool, items: list[b
 
 
 @command(
-    "LPUSH",
-    "key element [element ...]",
-    since="1.0.0",
-    flags="write denyoom fast",
-    keys="1 RW insert",
-    complexity=EACH_ADDED,
+    "LPUSH key element [element ...]",
+    "1.0.0 write denyoom fast | keys 1 RW insert",
+    "Adds items one by one at the left end of a list, which is created if it does not exist.",
+    EACH_ADDED,
     history=(("2.4.0", "Accepts multiple `element` arguments."),),
-    summary="Adds items one by one at the left end of a list, which is created if it does not exist.",
 )
 def lpush(ctx: Context, args: list[bytes]) -> bytes:
     return _push(ctx, args, list_at(ctx, args[1]), left=True)
 
 
 @command(
-    "RPUSH",
-    "key element [element ...]",
-    since="1.0.0",
-    flags="write denyoom fast",
-    keys="1 RW insert",
-    complexity=EACH_ADDED,
+    "RPUSH key element [element ...]",
+    "1.0.0 write denyoom fast | keys 1 RW insert",
+    "Adds items one by one at the right end of a list, which is created if it does not exist.",
+    EACH_ADDED,
     history=(("2.4.0", "Accepts multiple `element` arguments."),),
-    summary="Adds items one by one at the right end of a list, which is created if it does not exist.",
 )
 def rpush(ctx: Context, args: list[bytes]) -> bytes:
     return _push(ctx, args, list_at(ctx, args[1]), left=False)
 
 
 @command(
-    "LPUSHX",
-    "key element [element ...]",
-    since="2.2.0",
-    flags="write denyoom fast",
-    keys="1 RW insert",
-    complexity=EACH_ADDED,
+    "LPUSHX key element [element ...]",
+    "2.2.0 write denyoom fast | keys 1 RW insert",
+    "Adds items at the left end of a list, if it exists.",
+    EACH_ADDED,
     history=(("4.0.0", "Accepts multiple `element` arguments."),),
-    summary="Adds items at the left end of a list, if it exists.",
 )
 def lpushx(ctx: Context, args: list[bytes]) -> bytes:
     found = list_at(ctx, args[1])
@@ -127,14 +118,11 @@ def lpushx(ctx: Context, args: list[bytes]) -> bytes:
 
 
 @command(
-    "RPUSHX",
-    "key element [element ...]",
-    since="2.2.0",
-    flags="write denyoom fast",
-    keys="1 RW insert",
-    complexity=EACH_ADDED,
+    "RPUSHX key element [element ...]",
+    "2.2.0 write denyoom fast | keys 1 RW insert",
+    "Adds items at the right end of a list, if it exists.",
+    EACH_ADDED,
     history=(("4.0.0", "Accepts multiple `element` arguments."),),
-    summary="Adds items at the right end of a list, if it exists.",
 )
 def rpushx(ctx: Context, args: list[bytes]) -> bytes:
     found = list_at(ctx, args[1])
@@ -152,28 +140,22 @@ def _push(ctx: Context, args: list[bytes], found: List | None, left: bool) -> by
 
 
 @command(
-    "LPOP",
-    "key [count@6.2.0]",
-    since="1.0.0",
-    flags="write fast",
-    keys="1 RW access delete",
-    complexity="O(N) where N is the number of elements returned",
+    "LPOP key [count@6.2.0]",
+    "1.0.0 write fast | keys 1 RW access delete",
+    "Removes and returns items from the left end of a list.",
+    "O(N) where N is the number of elements returned",
     history=(("6.2.0", "Added the `count` argument."),),
-    summary="Removes and returns items from the left end of a list.",
 )
 def lpop(ctx: Context, args: list[bytes]) -> bytes:
     return _pop(ctx, args, left=True)
 
 
 @command(
-    "RPOP",
-    "key [count@6.2.0]",
-    since="1.0.0",
-    flags="write fast",
-    keys="1 RW access delete",
-    complexity="O(N) where N is the number of elements returned",
+    "RPOP key [count@6.2.0]",
+    "1.0.0 write fast | keys 1 RW access delete",
+    "Removes and returns items from the right end of a list.",
+    "O(N) where N is the number of elements returned",
     history=(("6.2.0", "Added the `count` argument."),),
-    summary="Removes and returns items from the right end of a list.",
 )
 def rpop(ctx: Context, args: list[bytes]) -> bytes:
     return _pop(ctx, args, left=False)
@@ -205,14 +187,7 @@ def _pop(ctx: Context, args: list[bytes], left: bool) -> bytes:
 # -- counting --------------------------------------------------------------------------------------------------------
 
 
-@command(
-    "LLEN",
-    "key",
-    since="1.0.0",
-    flags="readonly fast",
-    keys="1 RO",
-    summary="Returns the number of items in a list.",
-)
+@command("LLEN key", "1.0.0 readonly fast | keys 1 RO", "Returns the number of items in a list.")
 def llen(ctx: Context, args: list[bytes]) -> bytes:
     found = read_list(ctx, args[1])
     return reply.ZERO if found is None else reply.integer(found.length)

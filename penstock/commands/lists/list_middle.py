@@ -27,13 +27,10 @@ def bounds(start: int, stop: int, length: int) -> tuple[int, int]:
 
 
 @command(
-    "LINDEX",
-    "key index",
-    since="1.0.0",
-    flags="readonly",
-    keys="1 RO access",
-    complexity="O(N) where N is the number of items between the position and the nearer end.",
-    summary="Returns the item at a position in a list.",
+    "LINDEX key index",
+    "1.0.0 readonly | keys 1 RO access",
+    "Returns the item at a position in a list.",
+    "O(N) where N is the number of items between the position and the nearer end.",
 )
 def lindex(ctx: Context, args: list[bytes]) -> bytes:
     found = read_list(ctx, args[1])
@@ -46,13 +43,10 @@ def lindex(ctx: Context, args: list[bytes]) -> bytes:
 
 
 @command(
-    "LRANGE",
-    "key start:integer stop:integer",
-    since="1.0.0",
-    flags="readonly",
-    keys="1 RO access",
-    complexity="O(S+N) where S is the distance of the range from the nearer end and N the number of its items.",
-    summary="Returns the items of a list from one position to another.",
+    "LRANGE key start:integer stop:integer",
+    "1.0.0 readonly | keys 1 RO access",
+    "Returns the items of a list from one position to another.",
+    "O(S+N) where S is the distance of the range from the nearer end and N the number of its items.",
 )
 def lrange(ctx: Context, args: list[bytes]) -> bytes:
     start, stop = arguments.integer(args[2]), arguments.integer(args[3])
@@ -64,13 +58,10 @@ def lrange(ctx: Context, args: list[bytes]) -> bytes:
 
 
 @command(
-    "LSET",
-    "key index element",
-    since="1.0.0",
-    flags="write denyoom",
-    keys="1 RW update",
-    complexity="O(N) where N is the number of items between the position and the nearer end.",
-    summary="Replaces the item at a position in a list.",
+    "LSET key index element",
+    "1.0.0 write denyoom | keys 1 RW update",
+    "Replaces the item at a position in a list.",
+    "O(N) where N is the number of items between the position and the nearer end.",
 )
 def lset(ctx: Context, args: list[bytes]) -> bytes:
     key = args[1]
@@ -89,13 +80,10 @@ def lset(ctx: Context, args: list[bytes]) -> bytes:
 
 
 @command(
-    "LINSERT",
-    "key where:<BEFORE|AFTER> pivot element",
-    since="2.2.0",
-    flags="write denyoom",
-    keys="1 RW insert",
-    complexity="O(N) where N is the number of items before the pivot.",
-    summary="Inserts an item before or after the first one that equals the pivot.",
+    "LINSERT key where:<BEFORE|AFTER> pivot element",
+    "2.2.0 write denyoom | keys 1 RW insert",
+    "Inserts an item before or after the first one that equals the pivot.",
+    "O(N) where N is the number of items before the pivot.",
 )
 def linsert(ctx: Context, args: list[bytes]) -> bytes:
     _, key, where, pivot, item = args
@@ -122,13 +110,10 @@ def _notify(ctx: Context, key: bytes, name: bytes) -> None:
 
 
 @command(
-    "LREM",
-    "key count element",
-    since="1.0.0",
-    flags="write",
-    keys="1 RW delete",
-    complexity="O(N+M) where N is the length of the list and M is the number of elements removed.",
-    summary="Removes items that equal a given one: all, or a number of them from the left or the right.",
+    "LREM key count element",
+    "1.0.0 write | keys 1 RW delete",
+    "Removes items that equal a given one: all, or a number of them from the left or the right.",
+    "O(N+M) where N is the length of the list and M is the number of elements removed.",
 )
 def lrem(ctx: Context, args: list[bytes]) -> bytes:
     key = args[1]
@@ -148,13 +133,10 @@ def lrem(ctx: Context, args: list[bytes]) -> bytes:
 
 
 @command(
-    "LTRIM",
-    "key start:integer stop:integer",
-    since="1.0.0",
-    flags="write",
-    keys="1 RW delete",
-    complexity="O(N) where N is the number of elements to be removed by the operation.",
-    summary="Keeps the items of a list from one position to another and removes all others.",
+    "LTRIM key start:integer stop:integer",
+    "1.0.0 write | keys 1 RW delete",
+    "Keeps the items of a list from one position to another and removes all others.",
+    "O(N) where N is the number of elements to be removed by the operation.",
 )
 def ltrim(ctx: Context, args: list[bytes]) -> bytes:
     key = args[1]
@@ -212,13 +194,10 @@ def _read_search(args: list[bytes]) -> Search:
 
 
 @command(
-    "LPOS",
-    "key element [RANK rank:integer] [COUNT num-matches:integer] [MAXLEN len:integer]",
-    since="6.0.6",
-    flags="readonly",
-    keys="1 RO access",
-    complexity="O(N) where N is the number of items compared, at most MAXLEN.",
-    summary="Returns the positions of the items that equal a given one.",
+    "LPOS key element [RANK rank:integer] [COUNT num-matches:integer] [MAXLEN len:integer]",
+    "6.0.6 readonly | keys 1 RO access",
+    "Returns the positions of the items that equal a given one.",
+    "O(N) where N is the number of items compared, at most MAXLEN.",
 )
 def lpos(ctx: Context, args: list[bytes]) -> bytes:
     search = _read_search(args)

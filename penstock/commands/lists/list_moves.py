@@ -65,25 +65,19 @@ def _move(ctx: Context, source: bytes, destination: bytes, from_left: bool, to_l
 
 
 @command(
-    "LMOVE",
-    "source:key destination:key wherefrom:<LEFT|RIGHT> whereto:<LEFT|RIGHT>",
-    since="6.2.0",
-    flags="write denyoom",
-    keys="1 RW access delete; 2 RW insert",
-    summary="Moves an item from an end of one list to an end of another, or of the same one.",
+    "LMOVE source:key destination:key wherefrom:<LEFT|RIGHT> whereto:<LEFT|RIGHT>",
+    "6.2.0 write denyoom | keys 1 RW access delete; 2 RW insert",
+    "Moves an item from an end of one list to an end of another, or of the same one.",
 )
 def lmove(ctx: Context, args: list[bytes]) -> bytes:
     return _move_now(ctx, args, read_end(args[3]), read_end(args[4]))
 
 
 @command(
-    "RPOPLPUSH",
-    "source:key destination:key",
-    since="1.2.0",
-    flags="write denyoom",
-    keys="1 RW access delete; 2 RW insert",
+    "RPOPLPUSH source:key destination:key",
+    "1.2.0 write denyoom | keys 1 RW access delete; 2 RW insert",
+    "Moves an item from the right end of one list to the left end of another, or of the same one.",
     deprecated=("6.2.0", "`LMOVE` with the `RIGHT` and `LEFT` arguments"),
-    summary="Moves an item from the right end of one list to the left end of another, or of the same one.",
 )
 def rpoplpush(ctx: Context, args: list[bytes]) -> bytes:
     return _move_now(ctx, args, from_left=False, to_left=True)
@@ -98,26 +92,20 @@ def _move_now(ctx: Context, args: list[bytes], from_left: bool, to_left: bool) -
 
 
 @command(
-    "BLMOVE",
-    "source:key destination:key wherefrom:<LEFT|RIGHT> whereto:<LEFT|RIGHT> timeout:double",
-    since="6.2.0",
-    flags="write denyoom blocking",
-    keys="1 RW access delete; 2 RW insert",
-    summary="Moves an item from an end of one list to an end of another; blocks until there is one.",
+    "BLMOVE source:key destination:key wherefrom:<LEFT|RIGHT> whereto:<LEFT|RIGHT> timeout:double",
+    "6.2.0 write denyoom blocking | keys 1 RW access delete; 2 RW insert",
+    "Moves an item from an end of one list to an end of another; blocks until there is one.",
 )
 def blmove(ctx: Context, args: list[bytes]) -> bytes:
     return _move_or_wait(ctx, args, b"LMOVE", read_end(args[3]), read_end(args[4]))
 
 
 @command(
-    "BRPOPLPUSH",
-    "source:key destination:key timeout:double",
-    since="2.2.0",
-    flags="write denyoom blocking",
-    keys="1 RW access delete; 2 RW insert",
+    "BRPOPLPUSH source:key destination:key timeout:double",
+    "2.2.0 write denyoom blocking | keys 1 RW access delete; 2 RW insert",
+    "Moves an item from the right end of one list to the left end of another; blocks until there is one.",
     history=TIMEOUT_HISTORY,
     deprecated=("6.2.0", "`BLMOVE` with the `RIGHT` and `LEFT` arguments"),
-    summary="Moves an item from the right end of one list to the left end of another; blocks until there is one.",
 )
 def brpoplpush(ctx: Context, args: list[bytes]) -> bytes:
     return _move_or_wait(ctx, args, b"RPOPLPUSH", from_left=False, to_left=True)
@@ -137,28 +125,22 @@ def _move_or_wait(ctx: Context, args: list[bytes], effect: bytes, from_left: boo
 
 
 @command(
-    "BLPOP",
-    "key [key ...] timeout:double",
-    since="2.0.0",
-    flags="write blocking",
-    keys="1..-2 RW access delete",
-    complexity="O(N) where N is the number of provided keys.",
+    "BLPOP key [key ...] timeout:double",
+    "2.0.0 write blocking | keys 1..-2 RW access delete",
+    "Takes an item from the left end of the first of several lists; blocks until there is one.",
+    "O(N) where N is the number of provided keys.",
     history=TIMEOUT_HISTORY,
-    summary="Takes an item from the left end of the first of several lists; blocks until there is one.",
 )
 def blpop(ctx: Context, args: list[bytes]) -> bytes:
     return _pop_one(ctx, args, left=True)
 
 
 @command(
-    "BRPOP",
-    "key [key ...] timeout:double",
-    since="2.0.0",
-    flags="write blocking",
-    keys="1..-2 RW access delete",
-    complexity="O(N) where N is the number of provided keys.",
+    "BRPOP key [key ...] timeout:double",
+    "2.0.0 write blocking | keys 1..-2 RW access delete",
+    "Takes an item from the right end of the first of several lists; blocks until there is one.",
+    "O(N) where N is the number of provided keys.",
     history=TIMEOUT_HISTORY,
-    summary="Takes an item from the right end of the first of several lists; blocks until there is one.",
 )
 def brpop(ctx: Context, args: list[bytes]) -> bytes:
     return _pop_one(ctx, args, left=False)
@@ -218,13 +200,10 @@ def _pop_several(ctx: Context, options: PopArguments) -> bytes | None:
 
 
 @command(
-    "LMPOP",
-    "numkeys key [key ...] where:<LEFT|RIGHT> [COUNT count]",
-    since="7.0.0",
-    flags="write movablekeys",
-    keys="numkeys@1 RW access delete",
-    complexity="O(N+M) where N is the number of provided keys and M is the number of elements returned.",
-    summary="Takes items from an end of the first of several lists that is not empty.",
+    "LMPOP numkeys key [key ...] where:<LEFT|RIGHT> [COUNT count]",
+    "7.0.0 write movablekeys | keys numkeys@1 RW access delete",
+    "Takes items from an end of the first of several lists that is not empty.",
+    "O(N+M) where N is the number of provided keys and M is the number of elements returned.",
 )
 def lmpop(ctx: Context, args: list[bytes]) -> bytes:
     answer = _pop_several(ctx, _read_several(args, 1))
@@ -232,13 +211,10 @@ def lmpop(ctx: Context, args: list[bytes]) -> bytes:
 
 
 @command(
-    "BLMPOP",
-    "timeout:double numkeys key [key ...] where:<LEFT|RIGHT> [COUNT count]",
-    since="7.0.0",
-    flags="write blocking movablekeys",
-    keys="numkeys@2 RW access delete",
-    complexity="O(N+M) where N is the number of provided keys and M is the number of elements returned.",
-    summary="Takes items from an end of the first of several lists; blocks until there are some.",
+    "BLMPOP timeout:double numkeys key [key ...] where:<LEFT|RIGHT> [COUNT count]",
+    "7.0.0 write blocking movablekeys | keys numkeys@2 RW access delete",
+    "Takes items from an end of the first of several lists; blocks until there are some.",
+    "O(N+M) where N is the number of provided keys and M is the number of elements returned.",
 )
 def blmpop(ctx: Context, args: list[bytes]) -> bytes:
     options = _read_several(args, 2)

@@ -13,14 +13,10 @@ from penstock.protocol import reply
 
 
 @command(
-    "PENSTOCK.DELCONSUMER",
-    "key group consumer condition:<IFEMPTY|RELEASE>",
-    since=PENSTOCK_VERSION,
-    flags="write",
-    keys="1 RW delete",
-    arity=-4,
-    complexity="O(N log R) with N the consumer's pending entries and R the group's released ones.",
-    summary="Deletes a consumer if it has no pending entries, or gives them back.",
+    "PENSTOCK.DELCONSUMER key group consumer condition:<IFEMPTY|RELEASE>",
+    f"{PENSTOCK_VERSION} write | keys 1 RW delete | arity -4",
+    "Deletes a consumer if it has no pending entries, or gives them back.",
+    "O(N log R) with N the consumer's pending entries and R the group's released ones.",
 )
 def penstock_delconsumer(ctx: Context, args: list[bytes]) -> bytes:
     """How many pending entries the consumer had; 0 if there is no such consumer."""

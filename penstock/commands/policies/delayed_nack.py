@@ -11,14 +11,11 @@ from penstock.engine.versions import PENSTOCK_VERSION
 
 
 @command(
-    "PENSTOCK.XNACK",
-    "key group mode:<SILENT|FAIL|FATAL> ids:IDS (numids id [id ...]) [RETRYCOUNT count] [FORCE] "
+    "PENSTOCK.XNACK key group mode:<SILENT|FAIL|FATAL> ids:IDS (numids id [id ...]) [RETRYCOUNT count] [FORCE] "
     "[DELAY milliseconds|UNTIL unix-time-milliseconds]",
-    since=PENSTOCK_VERSION,
-    flags="write fast",
-    keys="1 RW update",
-    complexity="O(log N) for each message ID processed, with N being the number of released entries.",
-    summary="Releases pending entries, and holds them back for a while.",
+    f"{PENSTOCK_VERSION} write fast | keys 1 RW update",
+    "Releases pending entries, and holds them back for a while.",
+    "O(log N) for each message ID processed, with N being the number of released entries.",
 )
 def penstock_xnack(ctx: Context, args: list[bytes]) -> bytes:
     return nack(ctx, args, True)

@@ -52,8 +52,7 @@ ATTEMPTED: Final = b"ATTEMPTED"
 
 
 @command(
-    "PENSTOCK.POLICY",
-    "key [GROUP group] [MAXLEN maxlen:integer] [MAXAGE milliseconds] [MAXBYTES bytes:integer] "
+    "PENSTOCK.POLICY key [GROUP group] [MAXLEN maxlen:integer] [MAXAGE milliseconds] [MAXBYTES bytes:integer] "
     "condition:[KEEPREF|DELREF|ACKED] [IDLEGROUP milliseconds] "
     "[FORWARD forward-key:key] [AT field] [AFTER milliseconds] [EVERY field] [MISSED <ONCE|ALL|SKIP>] "
     "[ACKWAIT milliseconds] [BACKOFF (min:integer max:integer)] [JITTER percent:integer] "
@@ -61,12 +60,11 @@ ATTEMPTED: Final = b"ATTEMPTED"
     "[PAUSE <until|FOREVER>] [RATE (count:integer milliseconds:integer)] [INFLIGHT count] "
     "[PARALLEL count] [FAIR <YES|NO>] [PRIORITY field] [AGING milliseconds] [LOOKAHEAD count] "
     "[EXPIRE milliseconds] [EXPIREAT field] [ONDISCONNECT <RELEASE>] [RESET]",
-    since=PENSTOCK_VERSION,
-    flags="write",
-    keys=f"1 {COPIED} variable_flags; FORWARD@{STREAM_AT} {TARGET}; DEADLETTER@{GROUP_AT} {TARGET}",
+    f"{PENSTOCK_VERSION} write | "
+    f"keys 1 {COPIED} variable_flags; FORWARD@{STREAM_AT} {TARGET}; DEADLETTER@{GROUP_AT} {TARGET}",
+    "Sets what the server does with a stream's entries by itself: trims, delivers again, moves them.",
+    "O(1); what the policy asks for is done in slices of 10,000 entries.",
     find_keys=find_keys,
-    complexity="O(1); what the policy asks for is done in slices of 10,000 entries.",
-    summary="Sets what the server does with a stream's entries by itself: trims, delivers again, moves them.",
 )
 def penstock_policy(ctx: Context, args: list[bytes]) -> bytes:
     key = args[1]

@@ -69,13 +69,10 @@ class Wanted:
 
 
 @command(
-    "PENSTOCK.REDRIVE",
-    "dead-letters:key target:key#1 [GROUP group] [REASON pattern:string] [COUNT count] [NEW]",
-    since=PENSTOCK_VERSION,
-    flags="write",
-    keys="1 RW access delete; 2 RW insert",
-    complexity="O(N) with N the dead letters that are looked at.",
-    summary="Gives dead letters back to their groups, or adds them again as new entries.",
+    "PENSTOCK.REDRIVE dead-letters:key target:key#1 [GROUP group] [REASON pattern:string] [COUNT count] [NEW]",
+    f"{PENSTOCK_VERSION} write | keys 1 RW access delete; 2 RW insert",
+    "Gives dead letters back to their groups, or adds them again as new entries.",
+    "O(N) with N the dead letters that are looked at.",
 )
 def penstock_redrive(ctx: Context, args: list[bytes]) -> bytes:
     """How many dead letters were moved. What cannot be given back stays where it is."""

@@ -20,14 +20,10 @@ _GOES_BACK: Final = b"ERR the clock cannot go back"
 
 
 @command(
-    "PENSTOCK.CLOCK",
-    "action:<SET unix-time-milliseconds|ADVANCE milliseconds|RUN>",
-    group="server",
-    since=PENSTOCK_VERSION,
-    flags="admin noscript no_multi",
-    acl="dangerous",
-    complexity="O(N) where N is the number of moments at which something comes due on the way.",
-    summary="Stops the server's clock, moves it, or lets it go on: for tests, with penstock-test-clock.",
+    "PENSTOCK.CLOCK action:<SET unix-time-milliseconds|ADVANCE milliseconds|RUN>",
+    f"{PENSTOCK_VERSION} admin noscript no_multi | acl dangerous | group server",
+    "Stops the server's clock, moves it, or lets it go on: for tests, with penstock-test-clock.",
+    "O(N) where N is the number of moments at which something comes due on the way.",
 )
 def penstock_clock(ctx: Context, args: list[bytes]) -> bytes:
     """SET stops the clock. A clock that stands is not set back; one that runs may be: it is the machine's."""

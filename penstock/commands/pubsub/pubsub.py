@@ -32,14 +32,10 @@ HELP: Final = (
 
 
 @command(
-    "SUBSCRIBE",
-    "channel [channel ...]",
-    since="2.0.0",
-    flags="denyoom pubsub noscript loading stale",
-    channels="1..-1",
-    traits="while_subscribed",
-    complexity="O(N) where N is the number of channels to subscribe to.",
-    summary="Subscribes to channels.",
+    "SUBSCRIBE channel [channel ...]",
+    "2.0.0 denyoom pubsub noscript loading stale | traits while_subscribed | channels 1..-1",
+    "Subscribes to channels.",
+    "O(N) where N is the number of channels to subscribe to.",
 )
 def subscribe(ctx: Context, args: list[bytes]) -> bytes:
     _refuse_in_log(ctx.session, b"SUBSCRIBE")
@@ -47,14 +43,10 @@ def subscribe(ctx: Context, args: list[bytes]) -> bytes:
 
 
 @command(
-    "PSUBSCRIBE",
-    "pattern [pattern ...]",
-    since="2.0.0",
-    flags="denyoom pubsub noscript loading stale",
-    channels="1..-1 patterns",
-    traits="while_subscribed",
-    complexity="O(N) where N is the number of patterns to subscribe to.",
-    summary="Subscribes to all channels whose names match one of the patterns.",
+    "PSUBSCRIBE pattern [pattern ...]",
+    "2.0.0 denyoom pubsub noscript loading stale | traits while_subscribed | channels 1..-1 patterns",
+    "Subscribes to all channels whose names match one of the patterns.",
+    "O(N) where N is the number of patterns to subscribe to.",
 )
 def psubscribe(ctx: Context, args: list[bytes]) -> bytes:
     _refuse_in_log(ctx.session, b"PSUBSCRIBE")
@@ -62,15 +54,10 @@ def psubscribe(ctx: Context, args: list[bytes]) -> bytes:
 
 
 @command(
-    "SSUBSCRIBE",
-    "shardchannel [shardchannel ...]",
-    since="7.0.0",
-    flags="denyoom pubsub noscript loading stale",
-    keys="1..-1 not_key",
-    channels="1..-1",
-    traits="while_subscribed",
-    complexity="O(N) where N is the number of shard channels to subscribe to.",
-    summary="Subscribes to shard channels, which are separate from other channels.",
+    "SSUBSCRIBE shardchannel [shardchannel ...]",
+    "7.0.0 denyoom pubsub noscript loading stale | keys 1..-1 not_key | traits while_subscribed | channels 1..-1",
+    "Subscribes to shard channels, which are separate from other channels.",
+    "O(N) where N is the number of shard channels to subscribe to.",
 )
 def ssubscribe(ctx: Context, args: list[bytes]) -> bytes:
     if not ctx.waits:  # unlike SUBSCRIBE, not inside EXEC (Redis 8.6.3)
@@ -82,13 +69,10 @@ def ssubscribe(ctx: Context, args: list[bytes]) -> bytes:
 
 
 @command(
-    "UNSUBSCRIBE",
-    "[channel [channel ...]]",
-    since="2.0.0",
-    flags="pubsub noscript loading stale",
-    traits="while_subscribed",
-    complexity="O(N) where N is the number of channels to unsubscribe.",
-    summary="Unsubscribes from these channels, or from all.",
+    "UNSUBSCRIBE [channel [channel ...]]",
+    "2.0.0 pubsub noscript loading stale | traits while_subscribed",
+    "Unsubscribes from these channels, or from all.",
+    "O(N) where N is the number of channels to unsubscribe.",
 )
 def unsubscribe(ctx: Context, args: list[bytes]) -> bytes:
     channels = args[1:] or list(ctx.session.channels)
@@ -96,13 +80,10 @@ def unsubscribe(ctx: Context, args: list[bytes]) -> bytes:
 
 
 @command(
-    "PUNSUBSCRIBE",
-    "[pattern [pattern ...]]",
-    since="2.0.0",
-    flags="pubsub noscript loading stale",
-    traits="while_subscribed",
-    complexity="O(N) where N is the number of patterns to unsubscribe.",
-    summary="Unsubscribes from these patterns, or from all.",
+    "PUNSUBSCRIBE [pattern [pattern ...]]",
+    "2.0.0 pubsub noscript loading stale | traits while_subscribed",
+    "Unsubscribes from these patterns, or from all.",
+    "O(N) where N is the number of patterns to unsubscribe.",
 )
 def punsubscribe(ctx: Context, args: list[bytes]) -> bytes:
     patterns = args[1:] or list(ctx.session.patterns)
@@ -110,14 +91,10 @@ def punsubscribe(ctx: Context, args: list[bytes]) -> bytes:
 
 
 @command(
-    "SUNSUBSCRIBE",
-    "[shardchannel [shardchannel ...]]",
-    since="7.0.0",
-    flags="pubsub noscript loading stale",
-    keys="1..-1 not_key",
-    traits="while_subscribed",
-    complexity="O(N) where N is the number of shard channels to unsubscribe.",
-    summary="Unsubscribes from these shard channels, or from all.",
+    "SUNSUBSCRIBE [shardchannel [shardchannel ...]]",
+    "7.0.0 pubsub noscript loading stale | keys 1..-1 not_key | traits while_subscribed",
+    "Unsubscribes from these shard channels, or from all.",
+    "O(N) where N is the number of shard channels to unsubscribe.",
 )
 def sunsubscribe(ctx: Context, args: list[bytes]) -> bytes:
     channels = args[1:] or list(ctx.session.shard_channels)
@@ -179,17 +156,11 @@ def _deliver(ctx: Context, confirmations: list[bytes]) -> bytes:
 
 
 @command(
-    "PUBLISH",
-    "channel message",
-    since="2.0.0",
-    flags="pubsub loading stale fast",
-    channels="1",
-    traits="may_replicate spreads",
-    complexity=(
-        "O(N+M) where N is the number of clients subscribed to the receiving channel and M is "
-        "the total number of subscribed patterns (by any client)."
-    ),
-    summary="Sends a message to the present subscribers of a channel.",
+    "PUBLISH channel message",
+    "2.0.0 pubsub loading stale fast | traits may_replicate spreads | channels 1",
+    "Sends a message to the present subscribers of a channel.",
+    "O(N+M) where N is the number of clients subscribed to the receiving channel and M is "
+    "the total number of subscribed patterns (by any client).",
 )
 def publish(ctx: Context, args: list[bytes]) -> bytes:
     _spread(ctx, TO_ALL, args)
@@ -197,15 +168,10 @@ def publish(ctx: Context, args: list[bytes]) -> bytes:
 
 
 @command(
-    "SPUBLISH",
-    "shardchannel message",
-    since="7.0.0",
-    flags="pubsub loading stale fast",
-    keys="1 not_key",
-    channels="1",
-    traits="may_replicate spreads",
-    complexity="O(N) where N is the number of clients subscribed to the receiving shard channel.",
-    summary="Sends a message to the present subscribers of a shard channel.",
+    "SPUBLISH shardchannel message",
+    "7.0.0 pubsub loading stale fast | keys 1 not_key | traits may_replicate spreads | channels 1",
+    "Sends a message to the present subscribers of a shard channel.",
+    "O(N) where N is the number of clients subscribed to the receiving shard channel.",
 )
 def spublish(ctx: Context, args: list[bytes]) -> bytes:
     _spread(ctx, TO_SHARD, args)
@@ -227,30 +193,22 @@ container("PUBSUB", group="pubsub", since="2.8.0", summary="Commands that descri
 
 
 @command(
-    "PUBSUB|CHANNELS",
-    "[pattern]",
-    since="2.8.0",
-    flags="pubsub loading stale",
-    complexity=(
-        "O(N) where N is the number of active channels, and assuming constant time pattern "
-        "matching (relatively short channels and patterns)"
-    ),
-    summary="Lists the channels with subscribers.",
+    "PUBSUB|CHANNELS [pattern]",
+    "2.8.0 pubsub loading stale",
+    "Lists the channels with subscribers.",
+    "O(N) where N is the number of active channels, and assuming constant time pattern "
+    "matching (relatively short channels and patterns)",
 )
 def pubsub_channels(ctx: Context, args: list[bytes]) -> bytes:
     return _names(ctx.subscriptions.channels, args)
 
 
 @command(
-    "PUBSUB|SHARDCHANNELS",
-    "[pattern]",
-    since="7.0.0",
-    flags="pubsub loading stale",
-    complexity=(
-        "O(N) where N is the number of active shard channels, and assuming constant time pattern "
-        "matching (relatively short shard channels)."
-    ),
-    summary="Lists the shard channels with subscribers.",
+    "PUBSUB|SHARDCHANNELS [pattern]",
+    "7.0.0 pubsub loading stale",
+    "Lists the shard channels with subscribers.",
+    "O(N) where N is the number of active shard channels, and assuming constant time pattern "
+    "matching (relatively short shard channels).",
 )
 def pubsub_shardchannels(ctx: Context, args: list[bytes]) -> bytes:
     return _names(ctx.subscriptions.shard_channels, args)
@@ -267,24 +225,20 @@ def _names(names: Iterable[bytes], args: list[bytes]) -> bytes:
 
 
 @command(
-    "PUBSUB|NUMSUB",
-    "[channel [channel ...]]",
-    since="2.8.0",
-    flags="pubsub loading stale",
-    complexity="O(N) for the NUMSUB subcommand, where N is the number of requested channels",
-    summary="Returns the number of subscribers of each given channel.",
+    "PUBSUB|NUMSUB [channel [channel ...]]",
+    "2.8.0 pubsub loading stale",
+    "Returns the number of subscribers of each given channel.",
+    "O(N) for the NUMSUB subcommand, where N is the number of requested channels",
 )
 def pubsub_numsub(ctx: Context, args: list[bytes]) -> bytes:
     return _counts(ctx.subscriptions.channels, args[2:])
 
 
 @command(
-    "PUBSUB|SHARDNUMSUB",
-    "[shardchannel [shardchannel ...]]",
-    since="7.0.0",
-    flags="pubsub loading stale",
-    complexity="O(N) for the SHARDNUMSUB subcommand, where N is the number of requested shard channels",
-    summary="Returns the number of subscribers of each given shard channel.",
+    "PUBSUB|SHARDNUMSUB [shardchannel [shardchannel ...]]",
+    "7.0.0 pubsub loading stale",
+    "Returns the number of subscribers of each given shard channel.",
+    "O(N) for the SHARDNUMSUB subcommand, where N is the number of requested shard channels",
 )
 def pubsub_shardnumsub(ctx: Context, args: list[bytes]) -> bytes:
     return _counts(ctx.subscriptions.shard_channels, args[2:])
@@ -296,12 +250,7 @@ def _counts(listeners: dict[bytes, Listeners], names: list[bytes]) -> bytes:
     return reply.mapping(pairs, resp3=False)
 
 
-@command(
-    "PUBSUB|NUMPAT",
-    since="2.8.0",
-    flags="pubsub loading stale",
-    summary="Returns the number of different patterns with subscribers.",
-)
+@command("PUBSUB|NUMPAT", "2.8.0 pubsub loading stale", "Returns the number of different patterns with subscribers.")
 def pubsub_numpat(ctx: Context, args: list[bytes]) -> bytes:
     return reply.integer(len(ctx.subscriptions.patterns))
 

@@ -32,11 +32,9 @@ class Wanted:
 
 
 @command(
-    "FAILOVER",
-    "[target:TO (host port:integer [FORCE])] [ABORT] [TIMEOUT milliseconds]",
-    since="6.2.0",
-    flags="admin noscript stale",
-    summary="Makes one of the replicas the master, and this server its replica.",
+    "FAILOVER [target:TO (host port:integer [FORCE])] [ABORT] [TIMEOUT milliseconds]",
+    "6.2.0 admin noscript stale",
+    "Makes one of the replicas the master, and this server its replica.",
 )
 def failover_command(ctx: Context, args: list[bytes]) -> bytes:
     if ctx.cluster is not None:

@@ -18,15 +18,8 @@ FLAGS: Final = "admin noscript stale no_async_loading"
 SYNTAX: Final = "args:<host-port:(host port:integer)|no-one:(no:NO one:ONE)>"
 
 
-@command(
-    "SLAVEOF",
-    SYNTAX,
-    since="1.0.0",
-    flags=FLAGS,
-    deprecated=("5.0.0", "`REPLICAOF`"),
-    summary="As REPLICAOF.",
-)
-@command("REPLICAOF", SYNTAX, since="5.0.0", flags=FLAGS, summary="Follows a master, or stops it.")
+@command(f"SLAVEOF {SYNTAX}", f"1.0.0 {FLAGS}", "As REPLICAOF.", deprecated=("5.0.0", "`REPLICAOF`"))
+@command(f"REPLICAOF {SYNTAX}", f"5.0.0 {FLAGS}", "Follows a master, or stops it.")
 def replicaof(ctx: Context, args: list[bytes]) -> bytes:
     if ctx.cluster is not None:
         raise ReplyError(b"ERR REPLICAOF not allowed in cluster mode.")

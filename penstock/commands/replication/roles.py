@@ -17,10 +17,8 @@ from penstock.protocol import reply
 
 @command(
     "ROLE",
-    since="2.8.12",
-    flags="noscript loading stale fast",
-    acl="admin dangerous",
-    summary="Returns the server's role: a master with its replicas, or a replica with its master.",
+    "2.8.12 noscript loading stale fast | acl admin dangerous",
+    "Returns the server's role: a master with its replicas, or a replica with its master.",
 )
 def role(ctx: Context, args: list[bytes]) -> bytes:
     replication = ctx.replication

@@ -23,25 +23,19 @@ FAILOVER_AT: Final = 3  # the word of PSYNC that asks to take over
 
 @command(
     "SYNC",
-    since="1.0.0",
-    flags="admin noscript no_async_loading no_multi",
-    traits="feeds_replicas for_replicas",
-    complexity="",
-    summary="Sends a copy of everything, then every change. Replicas ask for it.",
+    "1.0.0 admin noscript no_async_loading no_multi | traits feeds_replicas for_replicas",
+    "Sends a copy of everything, then every change. Replicas ask for it.",
+    "",
 )
 def sync(ctx: Context, args: list[bytes]) -> bytes:
     return _arrive(ctx, b"", NO_ACK, is_plain_sync=True)
 
 
 @command(
-    "PSYNC",
-    "replicationid offset",
-    since="2.8.0",
-    flags="admin noscript no_async_loading no_multi",
-    traits="feeds_replicas for_replicas",
-    complexity="",
-    summary="Sends every change from an offset on, or a copy of everything before. Replicas ask for it.",
-    arity=-3,
+    "PSYNC replicationid offset",
+    "2.8.0 admin noscript no_async_loading no_multi | traits feeds_replicas for_replicas | arity -3",
+    "Sends every change from an offset on, or a copy of everything before. Replicas ask for it.",
+    "",
 )
 def psync(ctx: Context, args: list[bytes]) -> bytes:
     if not ctx.session.is_replica and len(args) > FAILOVER_AT and args[FAILOVER_AT].upper() == b"FAILOVER":
@@ -79,12 +73,8 @@ def _arrive(ctx: Context, asked_id: bytes, asked_offset: int, is_plain_sync: boo
 
 @command(
     "REPLCONF",
-    since="3.0.0",
-    flags="admin noscript loading stale allow_busy",
-    doc_flags="syscmd",
-    traits="for_replicas",
-    summary="Tells a master what its replica is and how far it is.",
-    arity=-1,
+    "3.0.0 admin noscript loading stale allow_busy | traits for_replicas | arity -1 | doc_flags syscmd",
+    "Tells a master what its replica is and how far it is.",
 )
 def replconf(ctx: Context, args: list[bytes]) -> bytes:
     if not len(args) & 1:

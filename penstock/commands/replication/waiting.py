@@ -24,14 +24,10 @@ AOF_NOT_ON_REPLICA: Final = (
 
 
 @command(
-    "WAIT",
-    "numreplicas timeout:integer",
-    group="generic",
-    since="3.0.0",
-    flags="blocking",
-    acl="connection -keyspace",
-    tips="request_policy:all_shards response_policy:agg_min",
-    summary="Waits until this connection's writes are on a number of replicas.",
+    "WAIT numreplicas timeout:integer",
+    "3.0.0 blocking | acl connection -keyspace | tips request_policy:all_shards response_policy:agg_min | "
+    "group generic",
+    "Waits until this connection's writes are on a number of replicas.",
 )
 def wait(ctx: Context, args: list[bytes]) -> bytes:
     """Waits for all that was written so far, by any client, so it may wait a little longer than Redis."""
@@ -44,14 +40,10 @@ def wait(ctx: Context, args: list[bytes]) -> bytes:
 
 
 @command(
-    "WAITAOF",
-    "numlocal:integer numreplicas timeout:integer",
-    group="generic",
-    since="7.2.0",
-    flags="blocking",
-    acl="connection -keyspace",
-    tips="request_policy:all_shards response_policy:agg_min",
-    summary="Waits until this connection's writes are synced to this server's disk and those of replicas.",
+    "WAITAOF numlocal:integer numreplicas timeout:integer",
+    "7.2.0 blocking | acl connection -keyspace | tips request_policy:all_shards response_policy:agg_min | "
+    "group generic",
+    "Waits until this connection's writes are synced to this server's disk and those of replicas.",
 )
 def waitaof(ctx: Context, args: list[bytes]) -> bytes:
     """Waits for all units appended so far, not only this connection's, so it may wait a little longer than Redis."""

@@ -17,28 +17,21 @@ from penstock.protocol import reply
 
 
 @command(
-    "FCALL",
-    "function numkeys [key [key ...]] [arg [arg ...]]",
-    since="7.0.0",
-    flags="noscript stale skip_monitor no_mandatory_keys movablekeys",
-    keys=ANY_KEYS,
-    traits="runs_function spreads",
-    complexity="Depends on the function that is executed.",
-    summary="Runs a function of a library.",
+    "FCALL function numkeys [key [key ...]] [arg [arg ...]]",
+    f"7.0.0 noscript stale skip_monitor no_mandatory_keys movablekeys | keys {ANY_KEYS} | traits runs_function spreads",
+    "Runs a function of a library.",
+    "Depends on the function that is executed.",
 )
 def fcall(ctx: Context, args: list[bytes]) -> bytes:
     return _call(ctx, args, False)
 
 
 @command(
-    "FCALL_RO",
-    "function numkeys [key [key ...]] [arg [arg ...]]",
-    since="7.0.0",
-    flags="readonly noscript stale skip_monitor no_mandatory_keys movablekeys",
-    keys=READ_KEYS,
-    traits="runs_function",
-    complexity="Depends on the function that is executed.",
-    summary="Runs a function of a library that only reads.",
+    "FCALL_RO function numkeys [key [key ...]] [arg [arg ...]]",
+    f"7.0.0 readonly noscript stale skip_monitor no_mandatory_keys movablekeys | keys {READ_KEYS} | "
+    "traits runs_function",
+    "Runs a function of a library that only reads.",
+    "Depends on the function that is executed.",
 )
 def fcall_ro(ctx: Context, args: list[bytes]) -> bytes:
     return _call(ctx, args, True)
@@ -56,13 +49,10 @@ container("FUNCTION", group="scripting", since="7.0.0", summary="Looks at librar
 
 
 @command(
-    "FUNCTION|LOAD",
-    "[REPLACE] function-code",
-    since="7.0.0",
-    flags="write denyoom noscript",
-    tips="request_policy:all_shards response_policy:all_succeeded",
-    complexity="O(1) (considering compilation time is redundant)",
-    summary="Makes a library of its code.",
+    "FUNCTION|LOAD [REPLACE] function-code",
+    "7.0.0 write denyoom noscript | tips request_policy:all_shards response_policy:all_succeeded",
+    "Makes a library of its code.",
+    "O(1) (considering compilation time is redundant)",
 )
 def function_load(ctx: Context, args: list[bytes]) -> bytes:
     replaces = ctx.session.privileged  # a log that is loaded has the last word
@@ -94,12 +84,9 @@ def _is_only_kept(ctx: Context, refusal: ReplyError) -> bool:
 
 
 @command(
-    "FUNCTION|DELETE",
-    "library-name",
-    since="7.0.0",
-    flags="write noscript",
-    tips="request_policy:all_shards response_policy:all_succeeded",
-    summary="Removes a library.",
+    "FUNCTION|DELETE library-name",
+    "7.0.0 write noscript | tips request_policy:all_shards response_policy:all_succeeded",
+    "Removes a library.",
 )
 def function_delete(ctx: Context, args: list[bytes]) -> bytes:
     ctx.scripts.libraries.delete(args[2])
@@ -109,13 +96,10 @@ def function_delete(ctx: Context, args: list[bytes]) -> bytes:
 
 
 @command(
-    "FUNCTION|FLUSH",
-    "flush-type:[ASYNC|SYNC]",
-    since="7.0.0",
-    flags="write noscript",
-    tips="request_policy:all_shards response_policy:all_succeeded",
-    complexity="O(N) where N is the number of functions deleted",
-    summary="Removes all libraries.",
+    "FUNCTION|FLUSH flush-type:[ASYNC|SYNC]",
+    "7.0.0 write noscript | tips request_policy:all_shards response_policy:all_succeeded",
+    "Removes all libraries.",
+    "O(N) where N is the number of functions deleted",
 )
 def function_flush(ctx: Context, args: list[bytes]) -> bytes:
     if len(args) > 3:
@@ -129,13 +113,10 @@ def function_flush(ctx: Context, args: list[bytes]) -> bytes:
 
 
 @command(
-    "FUNCTION|LIST",
-    "[LIBRARYNAME library-name-pattern] [WITHCODE]",
-    since="7.0.0",
-    flags="noscript",
-    tips="nondeterministic_output_order",
-    complexity="O(N) where N is the number of functions",
-    summary="Lists libraries and their functions.",
+    "FUNCTION|LIST [LIBRARYNAME library-name-pattern] [WITHCODE]",
+    "7.0.0 noscript | tips nondeterministic_output_order",
+    "Lists libraries and their functions.",
+    "O(N) where N is the number of functions",
 )
 def function_list(ctx: Context, args: list[bytes]) -> bytes:
     pattern: bytes | None = None
@@ -190,10 +171,8 @@ def _described(library: Library, with_code: bool, resp3: bool) -> bytes:
 
 @command(
     "FUNCTION|STATS",
-    since="7.0.0",
-    flags="noscript allow_busy",
-    tips="nondeterministic_output request_policy:all_shards response_policy:special",
-    summary="Says which function runs, and how many there are.",
+    "7.0.0 noscript allow_busy | tips nondeterministic_output request_policy:all_shards response_policy:special",
+    "Says which function runs, and how many there are.",
 )
 def function_stats(ctx: Context, args: list[bytes]) -> bytes:
     scripts, resp3 = ctx.scripts, ctx.resp3
@@ -221,23 +200,19 @@ def function_stats(ctx: Context, args: list[bytes]) -> bytes:
 
 @command(
     "FUNCTION|DUMP",
-    since="7.0.0",
-    flags="noscript",
-    complexity="O(N) where N is the number of functions",
-    summary="Answers all libraries in one text, for FUNCTION RESTORE.",
+    "7.0.0 noscript",
+    "Answers all libraries in one text, for FUNCTION RESTORE.",
+    "O(N) where N is the number of functions",
 )
 def function_dump(ctx: Context, args: list[bytes]) -> bytes:
     return reply.bulk(function_payload.written(list(ctx.scripts.libraries.codes())))
 
 
 @command(
-    "FUNCTION|RESTORE",
-    "serialized-value policy:[FLUSH|APPEND|REPLACE]",
-    since="7.0.0",
-    flags="write denyoom noscript",
-    tips="request_policy:all_shards response_policy:all_succeeded",
-    complexity="O(N) where N is the number of functions on the payload",
-    summary="Brings the libraries of FUNCTION DUMP back.",
+    "FUNCTION|RESTORE serialized-value policy:[FLUSH|APPEND|REPLACE]",
+    "7.0.0 write denyoom noscript | tips request_policy:all_shards response_policy:all_succeeded",
+    "Brings the libraries of FUNCTION DUMP back.",
+    "O(N) where N is the number of functions on the payload",
 )
 def function_restore(ctx: Context, args: list[bytes]) -> bytes:
     """All libraries, or none."""
@@ -265,10 +240,8 @@ def function_restore(ctx: Context, args: list[bytes]) -> bytes:
 
 @command(
     "FUNCTION|KILL",
-    since="7.0.0",
-    flags="noscript allow_busy",
-    tips="request_policy:all_shards response_policy:one_succeeded",
-    summary="Stops the function that runs, if it has written nothing.",
+    "7.0.0 noscript allow_busy | tips request_policy:all_shards response_policy:one_succeeded",
+    "Stops the function that runs, if it has written nothing.",
 )
 def function_kill(ctx: Context, args: list[bytes]) -> bytes:
     return ctx.scripts.kill(True)

@@ -33,28 +33,20 @@ def keys_and_args(args: list[bytes], refusal: bytes = b"ERR value is not an inte
 
 
 @command(
-    "EVAL",
-    "script numkeys [key [key ...]] [arg [arg ...]]",
-    since="2.6.0",
-    flags="noscript stale skip_monitor no_mandatory_keys movablekeys",
-    keys=ANY_KEYS,
-    traits="runs_text spreads",
-    complexity="Depends on the script that is executed.",
-    summary="Runs a script.",
+    "EVAL script numkeys [key [key ...]] [arg [arg ...]]",
+    f"2.6.0 noscript stale skip_monitor no_mandatory_keys movablekeys | keys {ANY_KEYS} | traits runs_text spreads",
+    "Runs a script.",
+    "Depends on the script that is executed.",
 )
 def eval_(ctx: Context, args: list[bytes]) -> bytes:
     return _evaluate(ctx, args, False)
 
 
 @command(
-    "EVAL_RO",
-    "script numkeys [key [key ...]] [arg [arg ...]]",
-    since="7.0.0",
-    flags="readonly noscript stale skip_monitor no_mandatory_keys movablekeys",
-    keys=READ_KEYS,
-    traits="runs_text",
-    complexity="Depends on the script that is executed.",
-    summary="Runs a script that only reads.",
+    "EVAL_RO script numkeys [key [key ...]] [arg [arg ...]]",
+    f"7.0.0 readonly noscript stale skip_monitor no_mandatory_keys movablekeys | keys {READ_KEYS} | traits runs_text",
+    "Runs a script that only reads.",
+    "Depends on the script that is executed.",
 )
 def eval_ro(ctx: Context, args: list[bytes]) -> bytes:
     return _evaluate(ctx, args, True)
@@ -69,28 +61,22 @@ def _evaluate(ctx: Context, args: list[bytes], read_only: bool) -> bytes:
 
 
 @command(
-    "EVALSHA",
-    "sha1 numkeys [key [key ...]] [arg [arg ...]]",
-    since="2.6.0",
-    flags="noscript stale skip_monitor no_mandatory_keys movablekeys",
-    keys="numkeys@2 RW access update",
-    traits="runs_digest spreads",
-    complexity="Depends on the script that is executed.",
-    summary="Runs a script that the server has kept, by the SHA-1 of its text.",
+    "EVALSHA sha1 numkeys [key [key ...]] [arg [arg ...]]",
+    "2.6.0 noscript stale skip_monitor no_mandatory_keys movablekeys | keys numkeys@2 RW access update | "
+    "traits runs_digest spreads",
+    "Runs a script that the server has kept, by the SHA-1 of its text.",
+    "Depends on the script that is executed.",
 )
 def evalsha(ctx: Context, args: list[bytes]) -> bytes:
     return _evaluate_kept(ctx, args, False)
 
 
 @command(
-    "EVALSHA_RO",
-    "sha1 numkeys [key [key ...]] [arg [arg ...]]",
-    since="7.0.0",
-    flags="readonly noscript stale skip_monitor no_mandatory_keys movablekeys",
-    keys="numkeys@2 RO access",
-    traits="runs_digest",
-    complexity="Depends on the script that is executed.",
-    summary="Runs a script that the server has kept and that only reads.",
+    "EVALSHA_RO sha1 numkeys [key [key ...]] [arg [arg ...]]",
+    "7.0.0 readonly noscript stale skip_monitor no_mandatory_keys movablekeys | keys numkeys@2 RO access | "
+    "traits runs_digest",
+    "Runs a script that the server has kept and that only reads.",
+    "Depends on the script that is executed.",
 )
 def evalsha_ro(ctx: Context, args: list[bytes]) -> bytes:
     return _evaluate_kept(ctx, args, True)
@@ -121,27 +107,20 @@ container("SCRIPT", group="scripting", since="2.6.0", summary="Keeps scripts, fo
 
 
 @command(
-    "SCRIPT|LOAD",
-    "script",
-    since="2.6.0",
-    flags="noscript stale",
-    tips="request_policy:all_nodes response_policy:all_succeeded",
-    complexity="O(N) with N being the length in bytes of the script body.",
-    traits="may_replicate",
-    summary="Keeps a script without running it.",
+    "SCRIPT|LOAD script",
+    "2.6.0 noscript stale | traits may_replicate | tips request_policy:all_nodes response_policy:all_succeeded",
+    "Keeps a script without running it.",
+    "O(N) with N being the length in bytes of the script body.",
 )
 def script_load(ctx: Context, args: list[bytes]) -> bytes:
     return reply.bulk(ctx.scripts.add(args[2], True))
 
 
 @command(
-    "SCRIPT|EXISTS",
-    "sha1 [sha1 ...]",
-    since="2.6.0",
-    flags="noscript",
-    tips="request_policy:all_shards response_policy:agg_logical_and",
-    complexity="O(N) with N being the number of scripts to check (so checking a single script is an O(1) operation).",
-    summary="Says which scripts the server has kept.",
+    "SCRIPT|EXISTS sha1 [sha1 ...]",
+    "2.6.0 noscript | tips request_policy:all_shards response_policy:agg_logical_and",
+    "Says which scripts the server has kept.",
+    "O(N) with N being the number of scripts to check (so checking a single script is an O(1) operation).",
 )
 def script_exists(ctx: Context, args: list[bytes]) -> bytes:
     cached = ctx.scripts.cached
@@ -149,12 +128,9 @@ def script_exists(ctx: Context, args: list[bytes]) -> bytes:
 
 
 @command(
-    "SCRIPT|SHOW",
-    "sha1",
-    since="8.0.0",
-    only_in="valkey",
-    flags="noscript stale",
-    summary="Returns the text of a script that the server has kept.",
+    "SCRIPT|SHOW sha1",
+    "8.0.0 noscript stale | only_in valkey",
+    "Returns the text of a script that the server has kept.",
 )
 def script_show(ctx: Context, args: list[bytes]) -> bytes:
     script = ctx.scripts.cached.get(args[2].lower())
@@ -164,15 +140,11 @@ def script_show(ctx: Context, args: list[bytes]) -> bytes:
 
 
 @command(
-    "SCRIPT|FLUSH",
-    "flush-type:[ASYNC|SYNC]@6.2.0",
-    since="2.6.0",
-    flags="noscript",
-    tips="request_policy:all_nodes response_policy:all_succeeded",
-    complexity="O(N) with N being the number of scripts in cache",
+    "SCRIPT|FLUSH flush-type:[ASYNC|SYNC]@6.2.0",
+    "2.6.0 noscript | traits may_replicate | tips request_policy:all_nodes response_policy:all_succeeded",
+    "Forgets all scripts.",
+    "O(N) with N being the number of scripts in cache",
     history=(("6.2.0", "Added the `ASYNC` and `SYNC` flushing mode modifiers."),),
-    traits="may_replicate",
-    summary="Forgets all scripts.",
 )
 def script_flush(ctx: Context, args: list[bytes]) -> bytes:
     if len(args) > 3 or (len(args) == 3 and args[2].upper() not in (b"ASYNC", b"SYNC")):
@@ -183,22 +155,14 @@ def script_flush(ctx: Context, args: list[bytes]) -> bytes:
 
 @command(
     "SCRIPT|KILL",
-    since="2.6.0",
-    flags="noscript allow_busy",
-    tips="request_policy:all_shards response_policy:one_succeeded",
-    summary="Stops the script that runs, if it has written nothing.",
+    "2.6.0 noscript allow_busy | tips request_policy:all_shards response_policy:one_succeeded",
+    "Stops the script that runs, if it has written nothing.",
 )
 def script_kill(ctx: Context, args: list[bytes]) -> bytes:
     return ctx.scripts.kill(False)
 
 
-@command(
-    "SCRIPT|DEBUG",
-    "mode:<YES|SYNC|NO>",
-    since="3.2.0",
-    flags="noscript",
-    summary="Turns the debugger off, which there is not.",
-)
+@command("SCRIPT|DEBUG mode:<YES|SYNC|NO>", "3.2.0 noscript", "Turns the debugger off, which there is not.")
 def script_debug(ctx: Context, args: list[bytes]) -> bytes:
     mode = args[2].upper()
     if mode == b"NO":

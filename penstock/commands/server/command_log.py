@@ -19,14 +19,10 @@ container("COMMANDLOG", group="server", since="8.1.0", only_in="valkey", summary
 
 
 @command(
-    "COMMANDLOG|GET",
-    f"count:integer {TYPES}",
-    since="8.1.0",
-    only_in="valkey",
-    flags="admin loading stale",
-    tips="request_policy:all_nodes nondeterministic_output",
-    complexity="O(N) where N is the number of entries returned",
-    summary="Lists requests of a log, the newest first.",
+    f"COMMANDLOG|GET count:integer {TYPES}",
+    "8.1.0 admin loading stale | tips request_policy:all_nodes nondeterministic_output | only_in valkey",
+    "Lists requests of a log, the newest first.",
+    "O(N) where N is the number of entries returned",
 )
 def commandlog_get(ctx: Context, args: list[bytes]) -> bytes:
     count = read_count(args[2])
@@ -34,27 +30,20 @@ def commandlog_get(ctx: Context, args: list[bytes]) -> bytes:
 
 
 @command(
-    "COMMANDLOG|LEN",
-    TYPES,
-    since="8.1.0",
-    only_in="valkey",
-    flags="admin loading stale",
-    tips="request_policy:all_nodes response_policy:agg_sum nondeterministic_output",
-    summary="Returns the number of requests in a log.",
+    f"COMMANDLOG|LEN {TYPES}",
+    "8.1.0 admin loading stale | tips request_policy:all_nodes response_policy:agg_sum nondeterministic_output | "
+    "only_in valkey",
+    "Returns the number of requests in a log.",
 )
 def commandlog_len(ctx: Context, args: list[bytes]) -> bytes:
     return reply.integer(len(_log(ctx, args[2]).requests))
 
 
 @command(
-    "COMMANDLOG|RESET",
-    TYPES,
-    since="8.1.0",
-    only_in="valkey",
-    flags="admin loading stale",
-    tips="request_policy:all_nodes response_policy:all_succeeded",
-    complexity="O(N) where N is the number of entries in the commandlog",
-    summary="Empties a log.",
+    f"COMMANDLOG|RESET {TYPES}",
+    "8.1.0 admin loading stale | tips request_policy:all_nodes response_policy:all_succeeded | only_in valkey",
+    "Empties a log.",
+    "O(N) where N is the number of entries in the commandlog",
 )
 def commandlog_reset(ctx: Context, args: list[bytes]) -> bytes:
     _log(ctx, args[2]).requests.clear()

@@ -31,13 +31,11 @@ container(
 
 
 @command(
-    "CONFIG|GET",
-    "parameter [parameter ...]",
-    since="2.0.0",
-    flags="admin noscript loading stale",
-    complexity="O(N) when N is the number of configuration parameters provided",
+    "CONFIG|GET parameter [parameter ...]",
+    "2.0.0 admin noscript loading stale",
+    "Returns the directives whose names match a pattern, with their values.",
+    "O(N) when N is the number of configuration parameters provided",
     history=(("7.0.0", "Added the ability to pass multiple pattern parameters in one call"),),
-    summary="Returns the directives whose names match a pattern, with their values.",
 )
 def config_get(ctx: Context, args: list[bytes]) -> bytes:
     settings = ctx.settings
@@ -68,15 +66,12 @@ def _without_secrets(request: list[bytes]) -> list[bytes]:
 
 
 @command(
-    "CONFIG|SET",
-    "data:(parameter value) [parameter value ...]",
-    since="2.0.0",
-    flags="admin noscript loading stale",
-    tips="request_policy:all_nodes response_policy:all_succeeded",
-    complexity="O(N) when N is the number of configuration parameters provided",
-    history=(("7.0.0", "Added the ability to set multiple parameters in one call."),),
+    "CONFIG|SET data:(parameter value) [parameter value ...]",
+    "2.0.0 admin noscript loading stale | tips request_policy:all_nodes response_policy:all_succeeded",
+    "Changes directives: all that are given, or none.",
+    "O(N) when N is the number of configuration parameters provided",
     hide=_without_secrets,
-    summary="Changes directives: all that are given, or none.",
+    history=(("7.0.0", "Added the ability to set multiple parameters in one call."),),
 )
 def config_set(ctx: Context, args: list[bytes]) -> bytes:
     if len(args) % 2:
@@ -90,10 +85,8 @@ def config_set(ctx: Context, args: list[bytes]) -> bytes:
 
 @command(
     "CONFIG|RESETSTAT",
-    since="2.0.0",
-    flags="admin noscript loading stale",
-    tips="request_policy:all_nodes response_policy:all_succeeded",
-    summary="Resets the counters of INFO.",
+    "2.0.0 admin noscript loading stale | tips request_policy:all_nodes response_policy:all_succeeded",
+    "Resets the counters of INFO.",
 )
 def config_resetstat(ctx: Context, args: list[bytes]) -> bytes:
     ctx.statistics.reset()
@@ -102,10 +95,8 @@ def config_resetstat(ctx: Context, args: list[bytes]) -> bytes:
 
 @command(
     "CONFIG|REWRITE",
-    since="2.8.0",
-    flags="admin noscript loading stale",
-    tips="request_policy:all_nodes response_policy:all_succeeded",
-    summary="Writes the directives that CONFIG SET changed into the configuration file.",
+    "2.8.0 admin noscript loading stale | tips request_policy:all_nodes response_policy:all_succeeded",
+    "Writes the directives that CONFIG SET changed into the configuration file.",
 )
 def config_rewrite(ctx: Context, args: list[bytes]) -> bytes:
     """Comments and the order of lines stay. The file is replaced as a whole."""

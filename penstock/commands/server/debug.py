@@ -38,13 +38,9 @@ Subcommand: TypeAlias = Callable[[Context, list[bytes]], bytes]
 
 @command(
     "DEBUG",
-    since="1.0.0",
-    flags="admin noscript loading stale",
-    arity=-2,
-    traits="guarded_by_debug only_looks",
-    complexity="Depends on subcommand.",
-    doc_flags="syscmd",
-    summary="Inspects and disturbs the server, for tests.",
+    "1.0.0 admin noscript loading stale | traits guarded_by_debug only_looks | arity -2 | doc_flags syscmd",
+    "Inspects and disturbs the server, for tests.",
+    "Depends on subcommand.",
 )
 def debug(ctx: Context, args: list[bytes]) -> bytes:
     if ctx.row is not None:

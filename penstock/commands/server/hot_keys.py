@@ -25,14 +25,11 @@ container("HOTKEYS", group="server", since="8.6.0", summary="Commands that find 
 
 
 @command(
-    "HOTKEYS|START",
-    "metrics:METRICS (count [CPU] [NET]) [COUNT k:integer] [DURATION seconds:integer] [SAMPLE ratio:integer] "
+    "HOTKEYS|START metrics:METRICS (count [CPU] [NET]) [COUNT k:integer] [DURATION seconds:integer] "
+    "[SAMPLE ratio:integer] "
     "[slots:SLOTS (count slot:integer ...)]",
-    since="8.6.0",
-    flags="admin noscript",
-    tips="request_policy:special",
-    summary="Begins to collect what keys take.",
-    arity=-2,
+    "8.6.0 admin noscript | tips request_policy:special | arity -2",
+    "Begins to collect what keys take.",
 )
 def hotkeys_start(ctx: Context, args: list[bytes]) -> bytes:
     held = ctx.telemetry.hot_keys
@@ -104,11 +101,7 @@ def _read_slots(args: list[bytes], at: int, rules: SlotRules | None) -> frozense
 
 
 @command(
-    "HOTKEYS|STOP",
-    since="8.6.0",
-    flags="admin noscript",
-    tips="request_policy:special",
-    summary="Stops to collect; what was collected stays.",
+    "HOTKEYS|STOP", "8.6.0 admin noscript | tips request_policy:special", "Stops to collect; what was collected stays."
 )
 def hotkeys_stop(ctx: Context, args: list[bytes]) -> bytes:
     held = ctx.telemetry.hot_keys
@@ -119,13 +112,7 @@ def hotkeys_stop(ctx: Context, args: list[bytes]) -> bytes:
     return reply.OK
 
 
-@command(
-    "HOTKEYS|RESET",
-    since="8.6.0",
-    flags="admin noscript",
-    tips="request_policy:special",
-    summary="Forgets what was collected.",
-)
+@command("HOTKEYS|RESET", "8.6.0 admin noscript | tips request_policy:special", "Forgets what was collected.")
 def hotkeys_reset(ctx: Context, args: list[bytes]) -> bytes:
     held = ctx.telemetry.hot_keys
     if held is not None and held.is_active(ctx.now_ms):
@@ -136,11 +123,9 @@ def hotkeys_reset(ctx: Context, args: list[bytes]) -> bytes:
 
 @command(
     "HOTKEYS|GET",
-    since="8.6.0",
-    flags="admin noscript",
-    tips="nondeterministic_output request_policy:special response_policy:special",
-    complexity="O(K) where K is the number of hotkeys returned.",
-    summary="Returns the keys that took the most.",
+    "8.6.0 admin noscript | tips nondeterministic_output request_policy:special response_policy:special",
+    "Returns the keys that took the most.",
+    "O(K) where K is the number of hotkeys returned.",
 )
 def hotkeys_get(ctx: Context, args: list[bytes]) -> bytes:
     held = ctx.telemetry.hot_keys

@@ -36,14 +36,11 @@ ON_REQUEST: Final = frozenset({"commandstats", "latencystats"})  # not in the de
 
 
 @command(
-    "INFO",
-    "[section [section ...]]",
-    since="1.0.0",
-    flags="loading stale",
-    acl="dangerous",
-    tips="nondeterministic_output request_policy:all_shards response_policy:special",
+    "INFO [section [section ...]]",
+    "1.0.0 loading stale | acl dangerous | "
+    "tips nondeterministic_output request_policy:all_shards response_policy:special",
+    "Returns the server's state.",
     history=(("7.0.0", "Added support for taking multiple section arguments."),),
-    summary="Returns the server's state.",
 )
 def info(ctx: Context, args: list[bytes]) -> bytes:
     shown = _shown(args[1:]) if len(args) > 1 else BY_DEFAULT

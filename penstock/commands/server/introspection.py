@@ -19,13 +19,9 @@ from penstock.protocol import reply
 
 @command(
     "COMMAND",
-    since="2.8.13",
-    flags="loading stale",
-    acl="connection",
-    arity=-1,
-    tips="nondeterministic_output_order",
-    complexity="O(N) where N is the total number of Redis commands",
-    summary="Describes all commands.",
+    "2.8.13 loading stale | acl connection | tips nondeterministic_output_order | arity -1",
+    "Describes all commands.",
+    "O(N) where N is the total number of Redis commands",
 )
 def command_all(ctx: Context, args: list[bytes]) -> bytes:
     return _whole(ctx, "info", _all_infos)
@@ -52,26 +48,18 @@ def _docs(ctx: Context, rows: Iterable[Row]) -> bytes:
 
 
 @command(
-    "COMMAND|COUNT",
-    since="2.8.13",
-    flags="loading stale",
-    acl="connection",
-    summary="Returns the number of commands, without subcommands.",
+    "COMMAND|COUNT", "2.8.13 loading stale | acl connection", "Returns the number of commands, without subcommands."
 )
 def command_count(ctx: Context, args: list[bytes]) -> bytes:
     return reply.integer(len(ctx.commands.rows))
 
 
 @command(
-    "COMMAND|INFO",
-    "[command-name [command-name ...]]",
-    since="2.8.13",
-    flags="loading stale",
-    acl="connection",
-    tips="nondeterministic_output_order",
-    complexity="O(N) where N is the number of commands to look up",
+    "COMMAND|INFO [command-name [command-name ...]]",
+    "2.8.13 loading stale | acl connection | tips nondeterministic_output_order",
+    "Describes the given commands: arity, flags, keys.",
+    "O(N) where N is the number of commands to look up",
     history=(("7.0.0", "Allowed to be called with no argument to get info on all commands."),),
-    summary="Describes the given commands: arity, flags, keys.",
 )
 def command_info(ctx: Context, args: list[bytes]) -> bytes:
     if len(args) == 2:
@@ -81,14 +69,10 @@ def command_info(ctx: Context, args: list[bytes]) -> bytes:
 
 
 @command(
-    "COMMAND|DOCS",
-    "[command-name [command-name ...]]",
-    since="7.0.0",
-    flags="loading stale",
-    acl="connection",
-    tips="nondeterministic_output_order",
-    complexity="O(N) where N is the number of commands to look up",
-    summary="Returns the documentation of the given commands, or of all.",
+    "COMMAND|DOCS [command-name [command-name ...]]",
+    "7.0.0 loading stale | acl connection | tips nondeterministic_output_order",
+    "Returns the documentation of the given commands, or of all.",
+    "O(N) where N is the number of commands to look up",
 )
 def command_docs(ctx: Context, args: list[bytes]) -> bytes:
     """Unknown names are left out."""
@@ -98,14 +82,10 @@ def command_docs(ctx: Context, args: list[bytes]) -> bytes:
 
 
 @command(
-    "COMMAND|LIST",
-    "[filterby:FILTERBY <MODULE module-name|ACLCAT category|PATTERN pattern>]",
-    since="7.0.0",
-    flags="loading stale",
-    acl="connection",
-    tips="nondeterministic_output_order",
-    complexity="O(N) where N is the total number of Redis commands",
-    summary="Lists the names of commands and subcommands.",
+    "COMMAND|LIST [filterby:FILTERBY <MODULE module-name|ACLCAT category|PATTERN pattern>]",
+    "7.0.0 loading stale | acl connection | tips nondeterministic_output_order",
+    "Lists the names of commands and subcommands.",
+    "O(N) where N is the total number of Redis commands",
 )
 def command_list(ctx: Context, args: list[bytes]) -> bytes:
     rows = _every(ctx.commands.rows.values())
@@ -127,26 +107,20 @@ def command_list(ctx: Context, args: list[bytes]) -> bytes:
 
 
 @command(
-    "COMMAND|GETKEYS",
-    "command [arg [arg ...]]",
-    since="2.8.13",
-    flags="loading stale",
-    acl="connection",
-    complexity="O(N) where N is the number of arguments to the command",
-    summary="Returns the keys in a request.",
+    "COMMAND|GETKEYS command [arg [arg ...]]",
+    "2.8.13 loading stale | acl connection",
+    "Returns the keys in a request.",
+    "O(N) where N is the number of arguments to the command",
 )
 def command_getkeys(ctx: Context, args: list[bytes]) -> bytes:
     return reply.bulks([key for key, _ in _keys(ctx, args[2:])])
 
 
 @command(
-    "COMMAND|GETKEYSANDFLAGS",
-    "command [arg [arg ...]]",
-    since="7.0.0",
-    flags="loading stale",
-    acl="connection",
-    complexity="O(N) where N is the number of arguments to the command",
-    summary="Returns the keys in a request, and how each is used.",
+    "COMMAND|GETKEYSANDFLAGS command [arg [arg ...]]",
+    "7.0.0 loading stale | acl connection",
+    "Returns the keys in a request, and how each is used.",
+    "O(N) where N is the number of arguments to the command",
 )
 def command_getkeysandflags(ctx: Context, args: list[bytes]) -> bytes:
     found = _keys(ctx, args[2:])

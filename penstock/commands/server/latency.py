@@ -22,10 +22,9 @@ container("LATENCY", group="server", since="2.8.13", summary="Commands for execu
 
 @command(
     "LATENCY|LATEST",
-    since="2.8.13",
-    flags="admin noscript loading stale",
-    tips="nondeterministic_output request_policy:all_nodes response_policy:special",
-    summary="Lists the latest delay of each kind.",
+    "2.8.13 admin noscript loading stale | "
+    "tips nondeterministic_output request_policy:all_nodes response_policy:special",
+    "Lists the latest delay of each kind.",
 )
 def latency_latest(ctx: Context, args: list[bytes]) -> bytes:
     return reply.array(
@@ -44,12 +43,10 @@ def latency_latest(ctx: Context, args: list[bytes]) -> bytes:
 
 
 @command(
-    "LATENCY|HISTORY",
-    "event",
-    since="2.8.13",
-    flags="admin noscript loading stale",
-    tips="nondeterministic_output request_policy:all_nodes response_policy:special",
-    summary="Lists the delays of one kind.",
+    "LATENCY|HISTORY event",
+    "2.8.13 admin noscript loading stale | "
+    "tips nondeterministic_output request_policy:all_nodes response_policy:special",
+    "Lists the delays of one kind.",
 )
 def latency_history(ctx: Context, args: list[bytes]) -> bytes:
     event = ctx.telemetry.latency.events.get(args[2])
@@ -58,12 +55,9 @@ def latency_history(ctx: Context, args: list[bytes]) -> bytes:
 
 
 @command(
-    "LATENCY|RESET",
-    "[event [event ...]]",
-    since="2.8.13",
-    flags="admin noscript loading stale",
-    tips="request_policy:all_nodes response_policy:agg_sum",
-    summary="Removes the recorded delays, of all kinds or of some.",
+    "LATENCY|RESET [event [event ...]]",
+    "2.8.13 admin noscript loading stale | tips request_policy:all_nodes response_policy:agg_sum",
+    "Removes the recorded delays, of all kinds or of some.",
 )
 def latency_reset(ctx: Context, args: list[bytes]) -> bytes:
     events = ctx.telemetry.latency.events
@@ -72,13 +66,11 @@ def latency_reset(ctx: Context, args: list[bytes]) -> bytes:
 
 
 @command(
-    "LATENCY|HISTOGRAM",
-    "[command [command ...]]",
-    since="7.0.0",
-    flags="admin noscript loading stale",
-    tips="nondeterministic_output request_policy:all_nodes response_policy:special",
-    complexity="O(N) where N is the number of commands with latency information being retrieved.",
-    summary="Returns how many calls of each command took at most 1, 2, 4, 8 ... microseconds.",
+    "LATENCY|HISTOGRAM [command [command ...]]",
+    "7.0.0 admin noscript loading stale | "
+    "tips nondeterministic_output request_policy:all_nodes response_policy:special",
+    "Returns how many calls of each command took at most 1, 2, 4, 8 ... microseconds.",
+    "O(N) where N is the number of commands with latency information being retrieved.",
 )
 def latency_histogram(ctx: Context, args: list[bytes]) -> bytes:
     counted = ctx.statistics.rows
@@ -107,12 +99,10 @@ def _histogram(row: RowStatistics, resp3: bool) -> bytes:
 
 
 @command(
-    "LATENCY|GRAPH",
-    "event",
-    since="2.8.13",
-    flags="admin noscript loading stale",
-    tips="nondeterministic_output request_policy:all_nodes response_policy:special",
-    summary="Draws a graph of the delays of one kind.",
+    "LATENCY|GRAPH event",
+    "2.8.13 admin noscript loading stale | "
+    "tips nondeterministic_output request_policy:all_nodes response_policy:special",
+    "Draws a graph of the delays of one kind.",
 )
 def latency_graph(ctx: Context, args: list[bytes]) -> bytes:
     event = ctx.telemetry.latency.events.get(args[2])
@@ -129,10 +119,9 @@ def latency_graph(ctx: Context, args: list[bytes]) -> bytes:
 
 @command(
     "LATENCY|DOCTOR",
-    since="2.8.13",
-    flags="admin noscript loading stale",
-    tips="nondeterministic_output request_policy:all_nodes response_policy:special",
-    summary="Summarizes the recorded delays.",
+    "2.8.13 admin noscript loading stale | "
+    "tips nondeterministic_output request_policy:all_nodes response_policy:special",
+    "Summarizes the recorded delays.",
 )
 def latency_doctor(ctx: Context, args: list[bytes]) -> bytes:
     lines = []

@@ -23,14 +23,10 @@ container("MEMORY", group="server", since="4.0.0", summary="Commands for memory 
 
 
 @command(
-    "MEMORY|USAGE",
-    "key [SAMPLES count]",
-    since="4.0.0",
-    flags="readonly",
-    keys="2 RO",
-    traits="only_looks",
-    complexity="O(N) where N is the number of samples.",
-    summary="Estimates the bytes that Redis would use for a key and its value.",
+    "MEMORY|USAGE key [SAMPLES count]",
+    "4.0.0 readonly | keys 2 RO | traits only_looks",
+    "Estimates the bytes that Redis would use for a key and its value.",
+    "O(N) where N is the number of samples.",
 )
 def memory_usage_(ctx: Context, args: list[bytes]) -> bytes:
     """An estimate of what Redis would use for the value, for comparison; MEMORY STATS shows what is used here."""
@@ -51,9 +47,8 @@ def memory_usage_(ctx: Context, args: list[bytes]) -> bytes:
 
 @command(
     "MEMORY|STATS",
-    since="4.0.0",
-    tips="nondeterministic_output request_policy:all_shards response_policy:special",
-    summary="Returns the server's memory usage in detail.",
+    "4.0.0 | tips nondeterministic_output request_policy:all_shards response_policy:special",
+    "Returns the server's memory usage in detail.",
 )
 def memory_stats(ctx: Context, args: list[bytes]) -> bytes:
     keyspace = ctx.keyspace
@@ -126,9 +121,8 @@ def memory_stats(ctx: Context, args: list[bytes]) -> bytes:
 
 @command(
     "MEMORY|DOCTOR",
-    since="4.0.0",
-    tips="nondeterministic_output request_policy:all_shards response_policy:special",
-    summary="Reports problems with the server's memory usage.",
+    "4.0.0 | tips nondeterministic_output request_policy:all_shards response_policy:special",
+    "Reports problems with the server's memory usage.",
 )
 def memory_doctor(ctx: Context, args: list[bytes]) -> bytes:
     used, peak = ctx.memory.read(), ctx.telemetry.identity.usage.peak()
@@ -143,10 +137,9 @@ def memory_doctor(ctx: Context, args: list[bytes]) -> bytes:
 
 @command(
     "MEMORY|PURGE",
-    since="4.0.0",
-    tips="request_policy:all_shards response_policy:all_succeeded",
-    complexity="Depends on how much memory is allocated, could be slow",
-    summary="Returns unused memory to the system; no effect here, because Python does so itself.",
+    "4.0.0 | tips request_policy:all_shards response_policy:all_succeeded",
+    "Returns unused memory to the system; no effect here, because Python does so itself.",
+    "Depends on how much memory is allocated, could be slow",
 )
 def memory_purge(ctx: Context, args: list[bytes]) -> bytes:
     return reply.OK
@@ -154,10 +147,9 @@ def memory_purge(ctx: Context, args: list[bytes]) -> bytes:
 
 @command(
     "MEMORY|MALLOC-STATS",
-    since="4.0.0",
-    tips="nondeterministic_output request_policy:all_shards response_policy:special",
-    complexity="Depends on how much memory is allocated, could be slow",
-    summary="Returns statistics of the allocator.",
+    "4.0.0 | tips nondeterministic_output request_policy:all_shards response_policy:special",
+    "Returns statistics of the allocator.",
+    "Depends on how much memory is allocated, could be slow",
 )
 def memory_malloc_stats(ctx: Context, args: list[bytes]) -> bytes:
     text = b"Python's own allocator: %d blocks in use\n" % sys.getallocatedblocks()

@@ -20,11 +20,9 @@ container("MODULE", group="server", since="4.0.0", summary="Commands for modules
 
 @command(
     "MODULE|LIST",
-    since="4.0.0",
-    flags="admin noscript",
-    complexity="O(N) where N is the number of loaded modules.",
-    tips="nondeterministic_output_order",
-    summary="Lists the modules; always empty here.",
+    "4.0.0 admin noscript | tips nondeterministic_output_order",
+    "Lists the modules; always empty here.",
+    "O(N) where N is the number of loaded modules.",
 )
 def module_list(ctx: Context, args: list[bytes]) -> bytes:
     """Redis 8 lists its built-in `vectorset`, which Penstock does not have."""
@@ -32,28 +30,19 @@ def module_list(ctx: Context, args: list[bytes]) -> bytes:
 
 
 @command(
-    "MODULE|LOAD",
-    "path [arg [arg ...]]",
-    since="4.0.0",
-    flags="admin noscript no_async_loading",
-    traits="guarded_by_module",
-    summary="Loads a module; always refused here.",
+    "MODULE|LOAD path [arg [arg ...]]",
+    "4.0.0 admin noscript no_async_loading | traits guarded_by_module",
+    "Loads a module; always refused here.",
 )
 @command(
-    "MODULE|LOADEX",
-    "path [configs:CONFIG (name value) [CONFIG name value ...]] [args:ARGS args [args ...]]",
-    since="7.0.0",
-    flags="admin noscript no_async_loading",
-    traits="guarded_by_module",
-    summary="Loads a module with its own settings; always refused here.",
+    "MODULE|LOADEX path [configs:CONFIG (name value) [CONFIG name value ...]] [args:ARGS args [args ...]]",
+    "7.0.0 admin noscript no_async_loading | traits guarded_by_module",
+    "Loads a module with its own settings; always refused here.",
 )
 @command(
-    "MODULE|UNLOAD",
-    "name",
-    since="4.0.0",
-    flags="admin noscript no_async_loading",
-    traits="guarded_by_module",
-    summary="Unloads a module; always refused here.",
+    "MODULE|UNLOAD name",
+    "4.0.0 admin noscript no_async_loading | traits guarded_by_module",
+    "Unloads a module; always refused here.",
 )
 def module_change(ctx: Context, args: list[bytes]) -> bytes:
     """Refused in any case: modules are written for Redis's own process."""

@@ -11,11 +11,9 @@ from penstock.protocol import reply
 
 @command(
     "MONITOR",
-    since="1.0.0",
-    flags="admin noscript loading stale",
-    traits="feeds_monitors",
-    complexity="",
-    summary="Shows every request that the server runs from now on.",
+    "1.0.0 admin noscript loading stale | traits feeds_monitors",
+    "Shows every request that the server runs from now on.",
+    "",
 )
 def monitor(ctx: Context, args: list[bytes]) -> bytes:
     if not ctx.waits:

@@ -26,10 +26,7 @@ OTHER_CHILD: Final = (
 
 
 @command(
-    "BGREWRITEAOF",
-    since="1.0.0",
-    flags="admin noscript no_async_loading",
-    summary="Rewrites the log in the background to a shorter one.",
+    "BGREWRITEAOF", "1.0.0 admin noscript no_async_loading", "Rewrites the log in the background to a shorter one."
 )
 def bgrewriteaof(ctx: Context, args: list[bytes]) -> bytes:
     state = ctx.persistence
@@ -44,12 +41,10 @@ def bgrewriteaof(ctx: Context, args: list[bytes]) -> bytes:
 
 
 @command(
-    "BGSAVE",
-    "[SCHEDULE@3.2.2]",
-    since="1.0.0",
-    flags="admin noscript no_async_loading",
+    "BGSAVE [SCHEDULE@3.2.2]",
+    "1.0.0 admin noscript no_async_loading",
+    "Saves an RDB file in a child process.",
     history=(("3.2.2", "Added the `SCHEDULE` option."),),
-    summary="Saves an RDB file in a child process.",
 )
 def bgsave(ctx: Context, args: list[bytes]) -> bytes:
     if len(args) > 2 or (len(args) == 2 and args[1].upper() != b"SCHEDULE"):
@@ -71,10 +66,9 @@ def bgsave(ctx: Context, args: list[bytes]) -> bytes:
 
 @command(
     "SAVE",
-    since="1.0.0",
-    flags="admin noscript no_async_loading no_multi",
-    complexity="O(N) where N is the total number of keys in all databases",
-    summary="Saves an RDB file; no other request is served meanwhile.",
+    "1.0.0 admin noscript no_async_loading no_multi",
+    "Saves an RDB file; no other request is served meanwhile.",
+    "O(N) where N is the total number of keys in all databases",
 )
 def save(ctx: Context, args: list[bytes]) -> bytes:
     saves = ctx.persistence.saves
@@ -87,11 +81,8 @@ def save(ctx: Context, args: list[bytes]) -> bytes:
 
 @command(
     "LASTSAVE",
-    since="1.0.0",
-    flags="loading stale fast",
-    acl="admin dangerous",
-    tips="nondeterministic_output",
-    summary="Returns the unix time in seconds of the last RDB file, or of the server's start.",
+    "1.0.0 loading stale fast | acl admin dangerous | tips nondeterministic_output",
+    "Returns the unix time in seconds of the last RDB file, or of the server's start.",
 )
 def lastsave(ctx: Context, args: list[bytes]) -> bytes:
     return reply.integer(ctx.persistence.saves.last_save_s)

@@ -24,13 +24,7 @@ DRAWING: Final = """\
 """
 
 
-@command(
-    "TIME",
-    since="2.6.0",
-    flags="loading stale fast",
-    tips="nondeterministic_output",
-    summary="Returns the server's time.",
-)
+@command("TIME", "2.6.0 loading stale fast | tips nondeterministic_output", "Returns the server's time.")
 def time_(ctx: Context, args: list[bytes]) -> bytes:
     """In a transaction or a script time stands still, until the script has made the server busy (Redis 8.6.3)."""
     now_us = ctx.clock.now_us() if ctx.conditions.busy else ctx.now_us
@@ -38,14 +32,7 @@ def time_(ctx: Context, args: list[bytes]) -> bytes:
     return reply.bulks([b"%d" % seconds, b"%d" % (now_us - seconds * 1_000_000)])
 
 
-@command(
-    "LOLWUT",
-    "[VERSION version:integer]",
-    since="5.0.0",
-    flags="readonly fast",
-    complexity="",
-    summary="Draws a picture, with the version.",
-)
+@command("LOLWUT [VERSION version:integer]", "5.0.0 readonly fast", "Draws a picture, with the version.", "")
 def lolwut(ctx: Context, args: list[bytes]) -> bytes:
     if len(args) > 2 and args[1].upper() == b"VERSION":
         arguments.integer(args[2])
@@ -58,15 +45,11 @@ def lolwut(ctx: Context, args: list[bytes]) -> bytes:
 
 
 @command(
-    "SHUTDOWN",
-    "save-selector:[NOSAVE|SAVE] [NOW@7.0.0] [FORCE@7.0.0] [ABORT@7.0.0]",
-    since="1.0.0",
-    flags="admin noscript loading stale no_multi allow_busy",
-    complexity=(
-        "O(N) when saving, where N is the total number of keys in all databases when saving data, otherwise O(1)"
-    ),
+    "SHUTDOWN save-selector:[NOSAVE|SAVE] [NOW@7.0.0] [FORCE@7.0.0] [ABORT@7.0.0]",
+    "1.0.0 admin noscript loading stale no_multi allow_busy",
+    "Stops the server after all acknowledged writes, or an RDB file, are on disk.",
+    "O(N) when saving, where N is the total number of keys in all databases when saving data, otherwise O(1)",
     history=(("7.0.0", "Added the `NOW`, `FORCE` and `ABORT` modifiers."),),
-    summary="Stops the server after all acknowledged writes, or an RDB file, are on disk.",
 )
 def shutdown(ctx: Context, args: list[bytes]) -> bytes:
     """In the log's replay it is refused, even with NOW. (Redis 8.6.3 refuses it there only without NOW.)"""

@@ -20,14 +20,11 @@ container("SLOWLOG", group="server", since="2.2.12", summary="Commands for the l
 
 
 @command(
-    "SLOWLOG|GET",
-    "[count]",
-    since="2.2.12",
-    flags="admin loading stale",
-    tips="request_policy:all_nodes nondeterministic_output",
-    complexity="O(N) where N is the number of entries returned",
+    "SLOWLOG|GET [count]",
+    "2.2.12 admin loading stale | tips request_policy:all_nodes nondeterministic_output",
+    "Lists slow requests, the newest first.",
+    "O(N) where N is the number of entries returned",
     history=(("4.0.0", "Added client IP address, port and name to the reply."),),
-    summary="Lists slow requests, the newest first.",
 )
 def slowlog_get(ctx: Context, args: list[bytes]) -> bytes:
     if len(args) > 3:
@@ -49,10 +46,8 @@ def newest(ctx: Context, log: RequestLog, count: int) -> bytes:
 
 @command(
     "SLOWLOG|LEN",
-    since="2.2.12",
-    flags="admin loading stale",
-    tips="request_policy:all_nodes response_policy:agg_sum nondeterministic_output",
-    summary="Returns the number of slow requests in the log.",
+    "2.2.12 admin loading stale | tips request_policy:all_nodes response_policy:agg_sum nondeterministic_output",
+    "Returns the number of slow requests in the log.",
 )
 def slowlog_len(ctx: Context, args: list[bytes]) -> bytes:
     return reply.integer(len(ctx.telemetry.slow_log.requests))
@@ -60,11 +55,9 @@ def slowlog_len(ctx: Context, args: list[bytes]) -> bytes:
 
 @command(
     "SLOWLOG|RESET",
-    since="2.2.12",
-    flags="admin loading stale",
-    tips="request_policy:all_nodes response_policy:all_succeeded",
-    complexity="O(N) where N is the number of entries in the slowlog",
-    summary="Empties the log of slow requests.",
+    "2.2.12 admin loading stale | tips request_policy:all_nodes response_policy:all_succeeded",
+    "Empties the log of slow requests.",
+    "O(N) where N is the number of entries in the slowlog",
 )
 def slowlog_reset(ctx: Context, args: list[bytes]) -> bytes:
     ctx.telemetry.slow_log.requests.clear()

@@ -128,32 +128,22 @@ def _declare(
         return _limited(len(combined(_read_sets(ctx, keys))), most)
 
     command(
-        name,
-        "key [key ...]",
-        since="1.0.0",
-        flags="readonly",
-        keys="1..-1 RO access",
-        tips="nondeterministic_output_order",
-        complexity=complexity,
-        summary=f"Returns the {what}.",
+        f"{name} key [key ...]",
+        "1.0.0 readonly | keys 1..-1 RO access | tips nondeterministic_output_order",
+        f"Returns the {what}.",
+        complexity,
     )(returned)
     command(
-        f"{name}STORE",
-        "destination:key key [key ...]",
-        since="1.0.0",
-        flags="write denyoom",
-        keys="1 OW update; 2..-1 RO access",
-        complexity=complexity,
-        summary=f"Stores the {what}, and returns their number.",
+        f"{name}STORE destination:key key [key ...]",
+        "1.0.0 write denyoom | keys 1 OW update; 2..-1 RO access",
+        f"Stores the {what}, and returns their number.",
+        complexity,
     )(stored)
     command(
-        f"{name}CARD",
-        f"numkeys key [key ...] {f'[{flag.decode()}] ' if flag else ''}[LIMIT limit]",
-        since=counted_since,
-        flags="readonly movablekeys",
-        keys="numkeys@1 RO access",
-        complexity=complexity,
-        summary=f"Counts the {what}, up to a limit.",
+        f"{name}CARD numkeys key [key ...] {f'[{flag.decode()}] ' if flag else ''}[LIMIT limit]",
+        f"{counted_since} readonly movablekeys | keys numkeys@1 RO access",
+        f"Counts the {what}, up to a limit.",
+        complexity,
     )(counted)
 
 

@@ -39,15 +39,12 @@ part_expiry.declare_setting(MEMBERS, "8.12.0", _setting)
 
 
 @command(
-    "SADDEX",
-    "key condition:[MNX|MXX] "
+    "SADDEX key condition:[MNX|MXX] "
     "expiration:[EX seconds|PX milliseconds|EXAT unix-time-seconds|PXAT unix-time-milliseconds|KEEPTTL] "
     "members:MEMBERS (nummembers member [member ...])",
-    since="8.12.0",
-    flags="write denyoom fast",
-    keys="1 RW update",
-    complexity="O(N) where N is the number of members being added.",
-    summary="Adds members to a set with a time of expiry; options require that all or none exist.",
+    "8.12.0 write denyoom fast | keys 1 RW update",
+    "Adds members to a set with a time of expiry; options require that all or none exist.",
+    "O(N) where N is the number of members being added.",
 )
 def saddex(ctx: Context, args: list[bytes]) -> bytes:
     key = args[1]
@@ -112,13 +109,10 @@ part_expiry.declare_reading(MEMBERS, "8.12.0", _reading)
 
 
 @command(
-    "SPERSIST",
-    f"key {MEMBERS.syntax()}",
-    since="8.12.0",
-    flags="write fast",
-    keys="1 RW update",
-    complexity=MEMBERS.complexity(),
-    summary="Removes the times of expiry of members.",
+    f"SPERSIST key {MEMBERS.syntax()}",
+    "8.12.0 write fast | keys 1 RW update",
+    "Removes the times of expiry of members.",
+    MEMBERS.complexity(),
 )
 def spersist(ctx: Context, args: list[bytes]) -> bytes:
     return part_expiry.persist(ctx, args, MEMBERS, set_at(ctx, args[1]))

@@ -95,16 +95,11 @@ def notify_removed(ctx: Context, key: bytes, found: Set, event: bytes, count: in
 
 
 @command(
-    "SADD",
-    "key member [member ...]",
-    since="1.0.0",
-    flags="write denyoom fast",
-    keys="1 RW insert",
-    complexity=(
-        "O(1) for each element added, so O(N) to add N elements when the command is called with multiple arguments."
-    ),
+    "SADD key member [member ...]",
+    "1.0.0 write denyoom fast | keys 1 RW insert",
+    "Adds members to a set, which is created if it does not exist; returns how many are new.",
+    "O(1) for each element added, so O(N) to add N elements when the command is called with multiple arguments.",
     history=(("2.4.0", "Accepts multiple `member` arguments."),),
-    summary="Adds members to a set, which is created if it does not exist; returns how many are new.",
 )
 def sadd(ctx: Context, args: list[bytes]) -> bytes:
     added = add_members(ctx, args[1], set_with(ctx, args[1], args[2:]), args[2:])
@@ -114,14 +109,11 @@ def sadd(ctx: Context, args: list[bytes]) -> bytes:
 
 
 @command(
-    "SREM",
-    "key member [member ...]",
-    since="1.0.0",
-    flags="write fast",
-    keys="1 RW delete",
-    complexity="O(N) where N is the number of members to be removed.",
+    "SREM key member [member ...]",
+    "1.0.0 write fast | keys 1 RW delete",
+    "Removes members and returns how many existed; the key is removed with the last one.",
+    "O(N) where N is the number of members to be removed.",
     history=(("2.4.0", "Accepts multiple `member` arguments."),),
-    summary="Removes members and returns how many existed; the key is removed with the last one.",
 )
 def srem(ctx: Context, args: list[bytes]) -> bytes:
     key = args[1]
@@ -134,12 +126,9 @@ def srem(ctx: Context, args: list[bytes]) -> bytes:
 
 
 @command(
-    "SMOVE",
-    "source:key destination:key member",
-    since="1.0.0",
-    flags="write fast",
-    keys="1 RW access delete; 2 RW insert",
-    summary="Moves a member from one set to another.",
+    "SMOVE source:key destination:key member",
+    "1.0.0 write fast | keys 1 RW access delete; 2 RW insert",
+    "Moves a member from one set to another.",
 )
 def smove(ctx: Context, args: list[bytes]) -> bytes:
     _, source, destination, member = args
@@ -165,41 +154,24 @@ def smove(ctx: Context, args: list[bytes]) -> bytes:
 # -- reading ---------------------------------------------------------------------------------------------------------
 
 
-@command(
-    "SCARD",
-    "key",
-    since="1.0.0",
-    flags="readonly fast",
-    keys="1 RO",
-    summary="Returns the number of members in a set.",
-)
+@command("SCARD key", "1.0.0 readonly fast | keys 1 RO", "Returns the number of members in a set.")
 def scard(ctx: Context, args: list[bytes]) -> bytes:
     """Counts members that have expired and are still there (Redis 8.12, the feature's author's branch)."""
     found = read_set(ctx, args[1])
     return reply.integer(0 if found is None else len(found))
 
 
-@command(
-    "SISMEMBER",
-    "key member",
-    since="1.0.0",
-    flags="readonly fast",
-    keys="1 RO",
-    summary="Returns whether a set has a member.",
-)
+@command("SISMEMBER key member", "1.0.0 readonly fast | keys 1 RO", "Returns whether a set has a member.")
 def sismember(ctx: Context, args: list[bytes]) -> bytes:
     found = read_members(ctx, args[1], [args[2]])
     return reply.ONE if found is not None and found.has(args[2]) else reply.ZERO
 
 
 @command(
-    "SMISMEMBER",
-    "key member [member ...]",
-    since="6.2.0",
-    flags="readonly fast",
-    keys="1 RO access",
-    complexity="O(N) where N is the number of elements being checked for membership",
-    summary="Returns for several members whether a set has them.",
+    "SMISMEMBER key member [member ...]",
+    "6.2.0 readonly fast | keys 1 RO access",
+    "Returns for several members whether a set has them.",
+    "O(N) where N is the number of elements being checked for membership",
 )
 def smismember(ctx: Context, args: list[bytes]) -> bytes:
     found = read_members(ctx, args[1], args[2:])
@@ -209,14 +181,10 @@ def smismember(ctx: Context, args: list[bytes]) -> bytes:
 
 
 @command(
-    "SMEMBERS",
-    "key",
-    since="1.0.0",
-    flags="readonly",
-    keys="1 RO access",
-    tips="nondeterministic_output_order",
-    complexity="O(N) where N is the set cardinality.",
-    summary="Returns all members of a set.",
+    "SMEMBERS key",
+    "1.0.0 readonly | keys 1 RO access | tips nondeterministic_output_order",
+    "Returns all members of a set.",
+    "O(N) where N is the set cardinality.",
 )
 def smembers(ctx: Context, args: list[bytes]) -> bytes:
     found = read_set(ctx, args[1])
@@ -226,17 +194,11 @@ def smembers(ctx: Context, args: list[bytes]) -> bytes:
 
 
 @command(
-    "SSCAN",
-    "key cursor [MATCH pattern] [COUNT count]",
-    since="2.8.0",
-    flags="readonly",
-    keys="1 RO access",
-    tips="nondeterministic_output",
-    complexity=(
-        "O(1) for every call. O(N) for a complete iteration, including enough command calls for "
-        "the cursor to return back to 0. N is the number of elements inside the collection."
-    ),
-    summary="Iterates over the members of a set, some in each call.",
+    "SSCAN key cursor [MATCH pattern] [COUNT count]",
+    "2.8.0 readonly | keys 1 RO access | tips nondeterministic_output",
+    "Iterates over the members of a set, some in each call.",
+    "O(1) for every call. O(N) for a complete iteration, including enough command calls for "
+    "the cursor to return back to 0. N is the number of elements inside the collection.",
 )
 def sscan(ctx: Context, args: list[bytes]) -> bytes:
     cursor = read_cursor(args[2])

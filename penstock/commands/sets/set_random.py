@@ -26,17 +26,11 @@ def _live(ctx: Context, key: bytes) -> Set | None:
 
 
 @command(
-    "SPOP",
-    "key [count@3.2.0]",
-    since="1.0.0",
-    flags="write fast",
-    keys="1 RW access delete",
-    tips="nondeterministic_output",
-    complexity=(
-        "O(1) without the count argument, otherwise O(N) where N is its value; the first call is O(M) for M members."
-    ),
+    "SPOP key [count@3.2.0]",
+    "1.0.0 write fast | keys 1 RW access delete | tips nondeterministic_output",
+    "Removes and returns random members of a set.",
+    "O(1) without the count argument, otherwise O(N) where N is its value; the first call is O(M) for M members.",
     history=(("3.2.0", "Added the `count` argument."),),
-    summary="Removes and returns random members of a set.",
 )
 def spop(ctx: Context, args: list[bytes]) -> bytes:
     key = args[1]
@@ -74,18 +68,12 @@ def _spop_some(ctx: Context, key: bytes, word: bytes) -> bytes:
 
 
 @command(
-    "SRANDMEMBER",
-    "key [count@2.6.0]",
-    since="1.0.0",
-    flags="readonly",
-    keys="1 RO access",
-    tips="nondeterministic_output",
-    complexity=(
-        "O(1) without the count argument, otherwise O(N) where N is its absolute value; the first call is O(M) for M "
-        "members."
-    ),
+    "SRANDMEMBER key [count@2.6.0]",
+    "1.0.0 readonly | keys 1 RO access | tips nondeterministic_output",
+    "Returns random members of a set; with a negative count they may repeat.",
+    "O(1) without the count argument, otherwise O(N) where N is its absolute value; the first call is O(M) for M "
+    "members.",
     history=(("2.6.0", "Added the optional `count` argument."),),
-    summary="Returns random members of a set; with a negative count they may repeat.",
 )
 def srandmember(ctx: Context, args: list[bytes]) -> bytes:
     key = args[1]

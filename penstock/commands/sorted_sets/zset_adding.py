@@ -20,19 +20,16 @@ OPTIONS: Final = frozenset([b"NX", b"XX", b"GT", b"LT", b"CH", b"INCR"])
 
 
 @command(
-    "ZADD",
-    "key condition:[NX|XX]@3.0.2 comparison:[GT|LT]@6.2.0 [change:CH@3.0.2] [increment:INCR@3.0.2] "
+    "ZADD key condition:[NX|XX]@3.0.2 comparison:[GT|LT]@6.2.0 [change:CH@3.0.2] [increment:INCR@3.0.2] "
     "data:(score:double member) [score member ...]",
-    since="1.2.0",
-    flags="write denyoom fast",
-    keys="1 RW update",
-    complexity="O(log(N)) for each item added, where N is the number of elements in the sorted set.",
+    "1.2.0 write denyoom fast | keys 1 RW update",
+    "Adds members with scores to a sorted set, or changes the scores of existing members.",
+    "O(log(N)) for each item added, where N is the number of elements in the sorted set.",
     history=(
         ("2.4.0", "Accepts multiple elements."),
         ("3.0.2", "Added the `XX`, `NX`, `CH` and `INCR` options."),
         ("6.2.0", "Added the `GT` and `LT` options."),
     ),
-    summary="Adds members with scores to a sorted set, or changes the scores of existing members.",
 )
 def zadd(ctx: Context, args: list[bytes]) -> bytes:
     at = 2
@@ -117,13 +114,10 @@ def _notify_added(ctx: Context, args: list[bytes], event: bytes, count: int) -> 
 
 
 @command(
-    "ZINCRBY",
-    "key increment:integer member",
-    since="1.2.0",
-    flags="write denyoom fast",
-    keys="1 RW access update",
-    complexity="O(log(N)) where N is the number of elements in the sorted set.",
-    summary="Adds to the score of a member of a sorted set; a missing member counts as 0.",
+    "ZINCRBY key increment:integer member",
+    "1.2.0 write denyoom fast | keys 1 RW access update",
+    "Adds to the score of a member of a sorted set; a missing member counts as 0.",
+    "O(log(N)) where N is the number of elements in the sorted set.",
 )
 def zincrby(ctx: Context, args: list[bytes]) -> bytes:
     return _increment(ctx, args, float_word(args[2]), args[3], set())
@@ -153,16 +147,11 @@ def _increment(ctx: Context, args: list[bytes], increment: float, member: bytes,
 
 
 @command(
-    "ZREM",
-    "key member [member ...]",
-    since="1.2.0",
-    flags="write fast",
-    keys="1 RW delete",
-    complexity=(
-        "O(M*log(N)) with N being the number of elements in the sorted set and M the number of elements to be removed."
-    ),
+    "ZREM key member [member ...]",
+    "1.2.0 write fast | keys 1 RW delete",
+    "Removes members from a sorted set.",
+    "O(M*log(N)) with N being the number of elements in the sorted set and M the number of elements to be removed.",
     history=(("2.4.0", "Accepts multiple elements."),),
-    summary="Removes members from a sorted set.",
 )
 def zrem(ctx: Context, args: list[bytes]) -> bytes:
     zset = sorted_set(ctx, args[1])

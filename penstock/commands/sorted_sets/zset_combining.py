@@ -213,26 +213,18 @@ def _returning(name: bytes, kind: str) -> Handler:
 
 for name, kind, complexity, what in COMMANDS:
     command(
-        name,
-        f"numkeys key [key ...]{'' if kind == DIFFERENCE else OPTIONS} [WITHSCORES]",
-        since="6.2.0",
-        flags="readonly movablekeys",
-        keys="numkeys@1 RO access",
-        complexity=complexity,
-        summary=f"Returns the members {what}.",
+        f"{name} numkeys key [key ...]{'' if kind == DIFFERENCE else OPTIONS} [WITHSCORES]",
+        "6.2.0 readonly movablekeys | keys numkeys@1 RO access",
+        f"Returns the members {what}.",
+        complexity,
     )(_returning(name.lower().encode(), kind))
 
 
 @command(
-    "ZINTERCARD",
-    "numkeys key [key ...] [LIMIT limit]",
-    since="7.0.0",
-    flags="readonly movablekeys",
-    keys="numkeys@1 RO access",
-    complexity=(
-        "O(N*K) worst case with N being the smallest input sorted set, K being the number of input sorted sets."
-    ),
-    summary="Counts the members that are in all of several sorted sets, up to a limit.",
+    "ZINTERCARD numkeys key [key ...] [LIMIT limit]",
+    "7.0.0 readonly movablekeys | keys numkeys@1 RO access",
+    "Counts the members that are in all of several sorted sets, up to a limit.",
+    "O(N*K) worst case with N being the smallest input sorted set, K being the number of input sorted sets.",
 )
 def zintercard(ctx: Context, args: list[bytes]) -> bytes:
     sources = _sources(ctx, args, 1, b"zintercard")
@@ -265,11 +257,9 @@ def _storing(name: bytes, kind: str) -> Handler:
 
 for name, kind, complexity, what in COMMANDS:
     command(
-        f"{name}STORE",
-        f"destination:key numkeys key [key ...]{'' if kind == DIFFERENCE else OPTIONS}",
-        since="6.2.0" if kind == DIFFERENCE else "2.0.0",
-        flags="write denyoom movablekeys",
-        keys="1 OW update; numkeys@2 RO access",
-        complexity=complexity.replace("M*log(M)", "M log(M)") if kind == UNION else complexity,  # the spelling in Redis
-        summary=f"Stores the members {what}.",
+        f"{name}STORE destination:key numkeys key [key ...]{'' if kind == DIFFERENCE else OPTIONS}",
+        f"{'6.2.0' if kind == DIFFERENCE else '2.0.0'} write denyoom movablekeys "
+        "| keys 1 OW update; numkeys@2 RO access",
+        f"Stores the members {what}.",
+        complexity.replace("M*log(M)", "M log(M)") if kind == UNION else complexity,  # the spelling in Redis
     )(_storing(name.lower().encode() + b"store", kind))

@@ -12,27 +12,17 @@ from penstock.engine.table.command_table import command
 from penstock.protocol import reply
 
 
-@command(
-    "ZCARD",
-    "key",
-    since="1.2.0",
-    flags="readonly fast",
-    keys="1 RO",
-    summary="Returns the number of members in a sorted set.",
-)
+@command("ZCARD key", "1.2.0 readonly fast | keys 1 RO", "Returns the number of members in a sorted set.")
 def zcard(ctx: Context, args: list[bytes]) -> bytes:
     zset = read_sorted_set(ctx, args[1])
     return reply.ZERO if zset is None else reply.integer(len(zset))
 
 
 @command(
-    "ZCOUNT",
-    "key min:double max:double",
-    since="2.0.0",
-    flags="readonly fast",
-    keys="1 RO access",
-    complexity="O(log(N)) with N being the number of elements in the sorted set.",
-    summary="Counts the members of a sorted set with scores in a range.",
+    "ZCOUNT key min:double max:double",
+    "2.0.0 readonly fast | keys 1 RO access",
+    "Counts the members of a sorted set with scores in a range.",
+    "O(log(N)) with N being the number of elements in the sorted set.",
 )
 def zcount(ctx: Context, args: list[bytes]) -> bytes:
     low, high = score_range(ctx, args[2], args[3])
@@ -44,13 +34,10 @@ def zcount(ctx: Context, args: list[bytes]) -> bytes:
 
 
 @command(
-    "ZLEXCOUNT",
-    "key min max",
-    since="2.8.9",
-    flags="readonly fast",
-    keys="1 RO access",
-    complexity="O(log(N)) with N being the number of elements in the sorted set.",
-    summary="Counts the members in a lexicographical range of a sorted set with equal scores.",
+    "ZLEXCOUNT key min max",
+    "2.8.9 readonly fast | keys 1 RO access",
+    "Counts the members in a lexicographical range of a sorted set with equal scores.",
+    "O(log(N)) with N being the number of elements in the sorted set.",
 )
 def zlexcount(ctx: Context, args: list[bytes]) -> bytes:
     low, high = lex_range(args[2], args[3])
@@ -65,12 +52,7 @@ def zlexcount(ctx: Context, args: list[bytes]) -> bytes:
 
 
 @command(
-    "ZSCORE",
-    "key member",
-    since="1.2.0",
-    flags="readonly fast",
-    keys="1 RO access",
-    summary="Returns the score of a member of a sorted set.",
+    "ZSCORE key member", "1.2.0 readonly fast | keys 1 RO access", "Returns the score of a member of a sorted set."
 )
 def zscore(ctx: Context, args: list[bytes]) -> bytes:
     zset = read_sorted_set(ctx, args[1])
@@ -79,13 +61,10 @@ def zscore(ctx: Context, args: list[bytes]) -> bytes:
 
 
 @command(
-    "ZMSCORE",
-    "key member [member ...]",
-    since="6.2.0",
-    flags="readonly fast",
-    keys="1 RO access",
-    complexity="O(N) where N is the number of members being requested.",
-    summary="Returns the scores of several members of a sorted set; null for a missing member.",
+    "ZMSCORE key member [member ...]",
+    "6.2.0 readonly fast | keys 1 RO access",
+    "Returns the scores of several members of a sorted set; null for a missing member.",
+    "O(N) where N is the number of members being requested.",
 )
 def zmscore(ctx: Context, args: list[bytes]) -> bytes:
     zset = read_sorted_set(ctx, args[1])
@@ -97,28 +76,22 @@ def zmscore(ctx: Context, args: list[bytes]) -> bytes:
 
 
 @command(
-    "ZRANK",
-    "key member [WITHSCORE]",
-    since="2.0.0",
-    flags="readonly fast",
-    keys="1 RO access",
-    complexity="O(log(N))",
+    "ZRANK key member [WITHSCORE]",
+    "2.0.0 readonly fast | keys 1 RO access",
+    "Returns the rank of a member of a sorted set; the lowest score has rank 0.",
+    "O(log(N))",
     history=(("7.2.0", "Added the optional `WITHSCORE` argument."),),
-    summary="Returns the rank of a member of a sorted set; the lowest score has rank 0.",
 )
 def zrank(ctx: Context, args: list[bytes]) -> bytes:
     return _rank(ctx, args, b"zrank", backwards=False)
 
 
 @command(
-    "ZREVRANK",
-    "key member [WITHSCORE]",
-    since="2.0.0",
-    flags="readonly fast",
-    keys="1 RO access",
-    complexity="O(log(N))",
+    "ZREVRANK key member [WITHSCORE]",
+    "2.0.0 readonly fast | keys 1 RO access",
+    "Returns the rank of a member of a sorted set; the highest score has rank 0.",
+    "O(log(N))",
     history=(("7.2.0", "Added the optional `WITHSCORE` argument."),),
-    summary="Returns the rank of a member of a sorted set; the highest score has rank 0.",
 )
 def zrevrank(ctx: Context, args: list[bytes]) -> bytes:
     return _rank(ctx, args, b"zrevrank", backwards=True)

@@ -61,13 +61,10 @@ def _read_count(args: list[bytes], at: int, selection: Selection) -> None:
 
 
 @command(
-    "ZMOVE",
-    "source:key destination:key where:<MIN|MAX|BYSCORE (score-min:double score-max:double)> [COUNT count]",
-    since="8.12.0",
-    flags="write denyoom",
-    keys=MOVE_KEYS,
-    complexity=COMPLEXITY,
-    summary="Moves members from an end, or from a range of scores, of one sorted set to another.",
+    "ZMOVE source:key destination:key where:<MIN|MAX|BYSCORE (score-min:double score-max:double)> [COUNT count]",
+    f"8.12.0 write denyoom | keys {MOVE_KEYS}",
+    "Moves members from an end, or from a range of scores, of one sorted set to another.",
+    COMPLEXITY,
 )
 def zmove(ctx: Context, args: list[bytes]) -> bytes:
     if args[3].upper() == b"BYSCORE":
@@ -84,13 +81,10 @@ def zmove(ctx: Context, args: list[bytes]) -> bytes:
 
 
 @command(
-    "BZMOVE",
-    "source:key destination:key where:<MIN|MAX> timeout:double [COUNT count]",
-    since="8.12.0",
-    flags="write denyoom blocking",
-    keys=MOVE_KEYS,
-    complexity=COMPLEXITY,
-    summary="Moves members from an end of one sorted set to another; blocks until there is one to be moved.",
+    "BZMOVE source:key destination:key where:<MIN|MAX> timeout:double [COUNT count]",
+    f"8.12.0 write denyoom blocking | keys {MOVE_KEYS}",
+    "Moves members from an end of one sorted set to another; blocks until there is one to be moved.",
+    COMPLEXITY,
 )
 def bzmove(ctx: Context, args: list[bytes]) -> bytes:
     selection = _read_end(args)
@@ -112,13 +106,11 @@ def _move(ctx: Context, args: list[bytes], selection: Selection) -> bytes | None
 
 
 @command(
-    "ZMOVEMEMBER",
-    "source:key destination:key condition:[NX|XX] members:MEMBERS (num-members:integer member [member ...])",
-    since="8.12.0",
-    flags="write denyoom",
-    keys=MOVE_KEYS,
-    complexity=COMPLEXITY,
-    summary="Moves members from one sorted set to another, where all may be there, or only new ones, or only others.",
+    "ZMOVEMEMBER source:key destination:key condition:[NX|XX] members:MEMBERS (num-members:integer member "
+    "[member ...])",
+    f"8.12.0 write denyoom | keys {MOVE_KEYS}",
+    "Moves members from one sorted set to another, where all may be there, or only new ones, or only others.",
+    COMPLEXITY,
 )
 def zmovemember(ctx: Context, args: list[bytes]) -> bytes:
     source, destination = args[1], args[2]

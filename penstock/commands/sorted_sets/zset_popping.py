@@ -53,26 +53,20 @@ def _popped(ctx: Context, key: bytes, zset: SortedSet, lowest: bool, count: int)
 
 
 @command(
-    "ZPOPMIN",
-    "key [count]",
-    since="5.0.0",
-    flags="write fast",
-    keys="1 RW access delete",
-    complexity=POP_COMPLEXITY,
-    summary="Removes and returns the members with the lowest scores of a sorted set.",
+    "ZPOPMIN key [count]",
+    "5.0.0 write fast | keys 1 RW access delete",
+    "Removes and returns the members with the lowest scores of a sorted set.",
+    POP_COMPLEXITY,
 )
 def zpopmin(ctx: Context, args: list[bytes]) -> bytes:
     return _pop(ctx, args, lowest=True)
 
 
 @command(
-    "ZPOPMAX",
-    "key [count]",
-    since="5.0.0",
-    flags="write fast",
-    keys="1 RW access delete",
-    complexity=POP_COMPLEXITY,
-    summary="Removes and returns the members with the highest scores of a sorted set.",
+    "ZPOPMAX key [count]",
+    "5.0.0 write fast | keys 1 RW access delete",
+    "Removes and returns the members with the highest scores of a sorted set.",
+    POP_COMPLEXITY,
 )
 def zpopmax(ctx: Context, args: list[bytes]) -> bytes:
     return _pop(ctx, args, lowest=False)
@@ -97,28 +91,22 @@ def _pop(ctx: Context, args: list[bytes], lowest: bool) -> bytes:
 
 
 @command(
-    "BZPOPMIN",
-    "key [key ...] timeout:double",
-    since="5.0.0",
-    flags="write blocking fast",
-    keys="1..-2 RW access delete",
-    complexity=WAIT_COMPLEXITY,
+    "BZPOPMIN key [key ...] timeout:double",
+    "5.0.0 write blocking fast | keys 1..-2 RW access delete",
+    "Pops the member with the lowest score from the first sorted set that exists; blocks until there is one.",
+    WAIT_COMPLEXITY,
     history=WAIT_HISTORY,
-    summary="Pops the member with the lowest score from the first sorted set that exists; blocks until there is one.",
 )
 def bzpopmin(ctx: Context, args: list[bytes]) -> bytes:
     return _wait_and_pop(ctx, args, lowest=True)
 
 
 @command(
-    "BZPOPMAX",
-    "key [key ...] timeout:double",
-    since="5.0.0",
-    flags="write blocking fast",
-    keys="1..-2 RW access delete",
-    complexity=WAIT_COMPLEXITY,
+    "BZPOPMAX key [key ...] timeout:double",
+    "5.0.0 write blocking fast | keys 1..-2 RW access delete",
+    "Pops the member with the highest score from the first sorted set that exists; blocks until there is one.",
+    WAIT_COMPLEXITY,
     history=WAIT_HISTORY,
-    summary="Pops the member with the highest score from the first sorted set that exists; blocks until there is one.",
 )
 def bzpopmax(ctx: Context, args: list[bytes]) -> bytes:
     return _wait_and_pop(ctx, args, lowest=False)
@@ -154,13 +142,10 @@ def wait(ctx: Context, args: list[bytes], keys: list[bytes], deadline_ms: int) -
 
 
 @command(
-    "ZMPOP",
-    "numkeys key [key ...] where:<MIN|MAX> [COUNT count]",
-    since="7.0.0",
-    flags="write movablekeys",
-    keys="numkeys@1 RW access delete",
-    complexity=MANY_COMPLEXITY,
-    summary="Pops members from an end of the first sorted set that exists.",
+    "ZMPOP numkeys key [key ...] where:<MIN|MAX> [COUNT count]",
+    "7.0.0 write movablekeys | keys numkeys@1 RW access delete",
+    "Pops members from an end of the first sorted set that exists.",
+    MANY_COMPLEXITY,
 )
 def zmpop(ctx: Context, args: list[bytes]) -> bytes:
     keys, lowest, count = _read_many(args, 1)
@@ -169,13 +154,10 @@ def zmpop(ctx: Context, args: list[bytes]) -> bytes:
 
 
 @command(
-    "BZMPOP",
-    "timeout:double numkeys key [key ...] where:<MIN|MAX> [COUNT count]",
-    since="7.0.0",
-    flags="write blocking movablekeys",
-    keys="numkeys@2 RW access delete",
-    complexity=MANY_COMPLEXITY,
-    summary="Pops members from an end of the first sorted set that exists; blocks until there is one.",
+    "BZMPOP timeout:double numkeys key [key ...] where:<MIN|MAX> [COUNT count]",
+    "7.0.0 write blocking movablekeys | keys numkeys@2 RW access delete",
+    "Pops members from an end of the first sorted set that exists; blocks until there is one.",
+    MANY_COMPLEXITY,
 )
 def bzmpop(ctx: Context, args: list[bytes]) -> bytes:
     keys, lowest, count = _read_many(args, 2)

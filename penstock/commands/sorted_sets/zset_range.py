@@ -146,32 +146,22 @@ def _range(ctx: Context, args: list[bytes], by: bytes | None, backwards: bool | 
 
 
 @command(
-    "ZRANGE",
-    "key start stop sortby:[BYSCORE|BYLEX]@6.2.0 [REV@6.2.0] [limit:LIMIT (offset count)@6.2.0] [WITHSCORES]",
-    since="1.2.0",
-    flags="readonly",
-    keys="1 RO access",
-    complexity=(
-        "O(log(N)+M) with N being the number of elements in the sorted set and M the number of elements returned."
-    ),
+    "ZRANGE key start stop sortby:[BYSCORE|BYLEX]@6.2.0 [REV@6.2.0] [limit:LIMIT (offset count)@6.2.0] [WITHSCORES]",
+    "1.2.0 readonly | keys 1 RO access",
+    "Returns the members of a sorted set in a range of ranks or scores, or in a lexicographical range.",
+    "O(log(N)+M) with N being the number of elements in the sorted set and M the number of elements returned.",
     history=(("6.2.0", "Added the `REV`, `BYSCORE`, `BYLEX` and `LIMIT` options."),),
-    summary="Returns the members of a sorted set in a range of ranks or scores, or in a lexicographical range.",
 )
 def zrange(ctx: Context, args: list[bytes]) -> bytes:
     return _range(ctx, args, None, None)
 
 
 @command(
-    "ZRANGESTORE",
-    "dst:key src:key min max sortby:[BYSCORE|BYLEX] [REV] [limit:LIMIT (offset count)]",
-    since="6.2.0",
-    flags="write denyoom",
-    keys="1 OW update; 2 RO access",
-    complexity=(
-        "O(log(N)+M) with N being the number of elements in the sorted set and M the number of elements stored into "
-        "the destination key."
-    ),
-    summary="Stores the members of a sorted set in a range of ranks, scores or members at another key.",
+    "ZRANGESTORE dst:key src:key min max sortby:[BYSCORE|BYLEX] [REV] [limit:LIMIT (offset count)]",
+    "6.2.0 write denyoom | keys 1 OW update; 2 RO access",
+    "Stores the members of a sorted set in a range of ranks, scores or members at another key.",
+    "O(log(N)+M) with N being the number of elements in the sorted set and M the number of elements stored into "
+    "the destination key.",
 )
 def zrangestore(ctx: Context, args: list[bytes]) -> bytes:
     options = _read(ctx, args, 3, True, None, None)
@@ -185,74 +175,57 @@ def zrangestore(ctx: Context, args: list[bytes]) -> bytes:
 
 
 @command(
-    "ZREVRANGE",
-    "key start:integer stop:integer [WITHSCORES]",
-    since="1.2.0",
-    flags="readonly",
-    keys="1 RO access",
-    complexity=(
-        "O(log(N)+M) with N being the number of elements in the sorted set and M the number of elements returned."
-    ),
+    "ZREVRANGE key start:integer stop:integer [WITHSCORES]",
+    "1.2.0 readonly | keys 1 RO access",
+    "Returns the members of a sorted set in a range of ranks, the highest score first.",
+    "O(log(N)+M) with N being the number of elements in the sorted set and M the number of elements returned.",
     deprecated=("6.2.0", "`ZRANGE` with the `REV` argument"),
-    summary="Returns the members of a sorted set in a range of ranks, the highest score first.",
 )
 def zrevrange(ctx: Context, args: list[bytes]) -> bytes:
     return _range(ctx, args, RANK, True)
 
 
 @command(
-    "ZRANGEBYSCORE",
-    "key min:double max:double [WITHSCORES@2.0.0] [limit:LIMIT (offset count)]",
-    since="1.0.5",
-    flags="readonly",
-    keys="1 RO access",
-    complexity=RANGE_COMPLEXITY,
+    "ZRANGEBYSCORE key min:double max:double [WITHSCORES@2.0.0] [limit:LIMIT (offset count)]",
+    "1.0.5 readonly | keys 1 RO access",
+    "Returns the members of a sorted set in a range of scores.",
+    RANGE_COMPLEXITY,
     history=(("2.0.0", "Added the `WITHSCORES` modifier."),),
     deprecated=("6.2.0", "`ZRANGE` with the `BYSCORE` argument"),
-    summary="Returns the members of a sorted set in a range of scores.",
 )
 def zrangebyscore(ctx: Context, args: list[bytes]) -> bytes:
     return _range(ctx, args, SCORE, False)
 
 
 @command(
-    "ZREVRANGEBYSCORE",
-    "key max:double min:double [WITHSCORES] [limit:LIMIT (offset count)]",
-    since="2.2.0",
-    flags="readonly",
-    keys="1 RO access",
-    complexity=RANGE_COMPLEXITY,
+    "ZREVRANGEBYSCORE key max:double min:double [WITHSCORES] [limit:LIMIT (offset count)]",
+    "2.2.0 readonly | keys 1 RO access",
+    "Returns the members of a sorted set in a range of scores, the highest score first.",
+    RANGE_COMPLEXITY,
     history=(("2.1.6", "`min` and `max` can be exclusive."),),
     deprecated=("6.2.0", "`ZRANGE` with the `REV` and `BYSCORE` arguments"),
-    summary="Returns the members of a sorted set in a range of scores, the highest score first.",
 )
 def zrevrangebyscore(ctx: Context, args: list[bytes]) -> bytes:
     return _range(ctx, args, SCORE, True)
 
 
 @command(
-    "ZRANGEBYLEX",
-    "key min max [limit:LIMIT (offset count)]",
-    since="2.8.9",
-    flags="readonly",
-    keys="1 RO access",
-    complexity=RANGE_COMPLEXITY,
+    "ZRANGEBYLEX key min max [limit:LIMIT (offset count)]",
+    "2.8.9 readonly | keys 1 RO access",
+    "Returns the members in a lexicographical range of a sorted set with equal scores.",
+    RANGE_COMPLEXITY,
     deprecated=("6.2.0", "`ZRANGE` with the `BYLEX` argument"),
-    summary="Returns the members in a lexicographical range of a sorted set with equal scores.",
 )
 def zrangebylex(ctx: Context, args: list[bytes]) -> bytes:
     return _range(ctx, args, LEX, False)
 
 
 @command(
-    "ZREVRANGEBYLEX",
-    "key max min [limit:LIMIT (offset count)]",
-    since="2.8.9",
-    flags="readonly",
-    keys="1 RO access",
-    complexity=RANGE_COMPLEXITY,
+    "ZREVRANGEBYLEX key max min [limit:LIMIT (offset count)]",
+    "2.8.9 readonly | keys 1 RO access",
+    "Returns the members in a lexicographical range of a sorted set with equal scores, the last one first.",
+    RANGE_COMPLEXITY,
     deprecated=("6.2.0", "`ZRANGE` with the `REV` and `BYLEX` arguments"),
-    summary="Returns the members in a lexicographical range of a sorted set with equal scores, the last one first.",
 )
 def zrevrangebylex(ctx: Context, args: list[bytes]) -> bytes:
     return _range(ctx, args, LEX, True)

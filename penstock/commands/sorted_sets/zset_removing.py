@@ -22,13 +22,10 @@ REMOVAL_COMPLEXITY: Final = (
 
 
 @command(
-    "ZREMRANGEBYRANK",
-    "key start:integer stop:integer",
-    since="2.0.0",
-    flags="write",
-    keys="1 RW delete",
-    complexity=REMOVAL_COMPLEXITY,
-    summary="Removes the members of a sorted set in a range of ranks.",
+    "ZREMRANGEBYRANK key start:integer stop:integer",
+    "2.0.0 write | keys 1 RW delete",
+    "Removes the members of a sorted set in a range of ranks.",
+    REMOVAL_COMPLEXITY,
 )
 def zremrangebyrank(ctx: Context, args: list[bytes]) -> bytes:
     ranks = arguments.integer(args[2]), arguments.integer(args[3])
@@ -39,13 +36,10 @@ def zremrangebyrank(ctx: Context, args: list[bytes]) -> bytes:
 
 
 @command(
-    "ZREMRANGEBYSCORE",
-    "key min:double max:double",
-    since="1.2.0",
-    flags="write",
-    keys="1 RW delete",
-    complexity=REMOVAL_COMPLEXITY,
-    summary="Removes the members of a sorted set in a range of scores.",
+    "ZREMRANGEBYSCORE key min:double max:double",
+    "1.2.0 write | keys 1 RW delete",
+    "Removes the members of a sorted set in a range of scores.",
+    REMOVAL_COMPLEXITY,
 )
 def zremrangebyscore(ctx: Context, args: list[bytes]) -> bytes:
     low, high = score_range(ctx, args[2], args[3])
@@ -56,13 +50,10 @@ def zremrangebyscore(ctx: Context, args: list[bytes]) -> bytes:
 
 
 @command(
-    "ZREMRANGEBYLEX",
-    "key min max",
-    since="2.8.9",
-    flags="write",
-    keys="1 RW delete",
-    complexity=REMOVAL_COMPLEXITY,
-    summary="Removes the members in a lexicographical range of a sorted set with equal scores.",
+    "ZREMRANGEBYLEX key min max",
+    "2.8.9 write | keys 1 RW delete",
+    "Removes the members in a lexicographical range of a sorted set with equal scores.",
+    REMOVAL_COMPLEXITY,
 )
 def zremrangebylex(ctx: Context, args: list[bytes]) -> bytes:
     low, high = lex_range(args[2], args[3])

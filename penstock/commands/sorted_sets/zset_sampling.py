@@ -23,14 +23,10 @@ DRAWS_A_MEMBER: Final = 8
 
 
 @command(
-    "ZRANDMEMBER",
-    "key options:[count [WITHSCORES]]",
-    since="6.2.0",
-    flags="readonly",
-    keys="1 RO access",
-    tips="nondeterministic_output",
-    complexity="O(N) where N is the number of members returned",
-    summary="Returns random members of a sorted set; with a negative count they may repeat.",
+    "ZRANDMEMBER key options:[count [WITHSCORES]]",
+    "6.2.0 readonly | keys 1 RO access | tips nondeterministic_output",
+    "Returns random members of a sorted set; with a negative count they may repeat.",
+    "O(N) where N is the number of members returned",
 )
 def zrandmember(ctx: Context, args: list[bytes]) -> bytes:
     if len(args) == 2:
@@ -78,17 +74,11 @@ def _random_pairs(ctx: Context, zset: SortedSet, count: int) -> list[Pair]:
 
 
 @command(
-    "ZSCAN",
-    "key cursor [MATCH pattern] [COUNT count] [NOSCORES@valkey-9.1.0]",
-    since="2.8.0",
-    flags="readonly",
-    keys="1 RO access",
-    tips="nondeterministic_output",
-    complexity=(
-        "O(COUNT) for every call. O(N) for a complete iteration, N being the number of elements in the collection. The "
-        "first call to a large one is O(N log N)."
-    ),
-    summary="Iterates over the members and scores of a sorted set, some in each call.",
+    "ZSCAN key cursor [MATCH pattern] [COUNT count] [NOSCORES@valkey-9.1.0]",
+    "2.8.0 readonly | keys 1 RO access | tips nondeterministic_output",
+    "Iterates over the members and scores of a sorted set, some in each call.",
+    "O(COUNT) for every call. O(N) for a complete iteration, N being the number of elements in the collection. The "
+    "first call to a large one is O(N log N).",
 )
 def zscan(ctx: Context, args: list[bytes]) -> bytes:
     """A small set is returned as a whole, whatever COUNT is. A large one's scores have all digits (Redis 8.6.3)."""

@@ -126,18 +126,16 @@ def _find_keys(args: list[bytes]) -> list[KeyPlace]:
 
 
 @command(
-    "BITFIELD",
-    "key "
+    "BITFIELD key "
     "[operation:<get-block:GET (encoding offset)|write:([overflow-block:OVERFLOW <WRAP|SAT|FAIL>] "
     "write-operation:<set-block:SET (encoding offset value:integer)|incrby-block:INCRBY (encoding offset "
     "increment:integer)>)>] ...",
-    group="bitmap",
-    since="3.2.0",
-    flags="write denyoom",
-    keys="1 RW access update variable_flags # This command allows both access and modification of the key",
+    "3.2.0 write denyoom | "
+    "keys 1 RW access update variable_flags # This command allows both access and modification of the key | "
+    "group bitmap",
+    "Reads, sets and increments integers at any bit of the string at a key.",
+    "O(1) for each subcommand specified",
     find_keys=_find_keys,
-    complexity="O(1) for each subcommand specified",
-    summary="Reads, sets and increments integers at any bit of the string at a key.",
 )
 def bitfield(ctx: Context, args: list[bytes]) -> bytes:
     operations = _read(ctx, args)
@@ -147,14 +145,10 @@ def bitfield(ctx: Context, args: list[bytes]) -> bytes:
 
 
 @command(
-    "BITFIELD_RO",
-    "key [get-block:GET (encoding offset) [GET encoding offset ...]]",
-    group="bitmap",
-    since="6.0.0",
-    flags="readonly fast",
-    keys="1 RO access",
-    complexity="O(1) for each subcommand specified",
-    summary="Reads integers at any bit of the string at a key.",
+    "BITFIELD_RO key [get-block:GET (encoding offset) [GET encoding offset ...]]",
+    "6.0.0 readonly fast | keys 1 RO access | group bitmap",
+    "Reads integers at any bit of the string at a key.",
+    "O(1) for each subcommand specified",
 )
 def bitfield_ro(ctx: Context, args: list[bytes]) -> bytes:
     operations = _read(ctx, args)

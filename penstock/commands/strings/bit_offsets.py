@@ -47,14 +47,10 @@ class Options:
 
 
 @command(
-    "BITRANGEINTARRAY",
-    "key start:integer end:integer unit:[BYTE|BIT] [LIMIT count] [ZEROS]",
-    group="bitmap",
-    since="8.12.0",
-    flags="readonly",
-    keys="1 RO access",
-    complexity="O(N)",
-    summary="Lists the offsets of the set bits in a range of a string, or those of the clear ones.",
+    "BITRANGEINTARRAY key start:integer end:integer unit:[BYTE|BIT] [LIMIT count] [ZEROS]",
+    "8.12.0 readonly | keys 1 RO access | group bitmap",
+    "Lists the offsets of the set bits in a range of a string, or those of the clear ones.",
+    "O(N)",
 )
 def bitrangeintarray(ctx: Context, args: list[bytes]) -> bytes:
     start, end = arguments.integer(args[2]), arguments.integer(args[3])

@@ -99,44 +99,30 @@ def _result(operation: bytes, values: list[Bits], length: int) -> bytes:
 
 
 @command(
-    "BITOP",
-    "operation:<AND|OR|XOR|NOT|DIFF@~8.2.0|DIFF1@~8.2.0|ANDOR@~8.2.0|ONE@~8.2.0> destkey:key key [key ...]",
-    group="bitmap",
-    since="2.6.0",
-    flags="write denyoom",
-    keys="2 OW update; 3..-1 RO access",
-    complexity="O(N)",
-    summary="Combines strings bit by bit and stores the result, which is as long as the longest of them.",
+    "BITOP operation:<AND|OR|XOR|NOT|DIFF@~8.2.0|DIFF1@~8.2.0|ANDOR@~8.2.0|ONE@~8.2.0> destkey:key key [key ...]",
+    "2.6.0 write denyoom | keys 2 OW update; 3..-1 RO access | group bitmap",
+    "Combines strings bit by bit and stores the result, which is as long as the longest of them.",
+    "O(N)",
 )
 def bitop(ctx: Context, args: list[bytes]) -> bytes:
     return _stored(ctx, args, makes_native(ctx))
 
 
 @command(
-    "BITROAROP",
-    "operation destkey:key key [key ...]",
-    group="bitmap",
-    since="8.12.0",
-    flags="write denyoom noscript",
-    keys="2 OW update; 3..-1 RO access",
-    only_in="log",
-    complexity="O(N)",
-    summary="BITOP with a native bitmap as its result, as Redis 8.12 logs it.",
+    "BITROAROP operation destkey:key key [key ...]",
+    "8.12.0 write denyoom noscript | keys 2 OW update; 3..-1 RO access | group bitmap | only_in log",
+    "BITOP with a native bitmap as its result, as Redis 8.12 logs it.",
+    "O(N)",
 )
 def bitroarop(ctx: Context, args: list[bytes]) -> bytes:
     return _stored(ctx, args, True)
 
 
 @command(
-    "BITCONVERT",
-    "key",
-    group="bitmap",
-    since="8.12.0",
-    flags="write denyoom noscript",
-    keys="1 RW access update",
-    only_in="log",
-    complexity="O(N)",
-    summary="Makes a string a native bitmap, as Redis 8.12 logs it.",
+    "BITCONVERT key",
+    "8.12.0 write denyoom noscript | keys 1 RW access update | group bitmap | only_in log",
+    "Makes a string a native bitmap, as Redis 8.12 logs it.",
+    "O(N)",
 )
 def bitconvert(ctx: Context, args: list[bytes]) -> bytes:
     convert(ctx, args[1])

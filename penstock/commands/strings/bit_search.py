@@ -55,15 +55,11 @@ def range_of(value: Bits, start: int, end: int, in_bits: bool) -> tuple[int, int
 
 
 @command(
-    "BITCOUNT",
-    "key range:[start:integer end:integer unit:[BYTE|BIT]@7.0.0]",
-    group="bitmap",
-    since="2.6.0",
-    flags="readonly",
-    keys="1 RO access",
-    complexity="O(N)",
+    "BITCOUNT key range:[start:integer end:integer unit:[BYTE|BIT]@7.0.0]",
+    "2.6.0 readonly | keys 1 RO access | group bitmap",
+    "Counts the set bits of the string at a key, or of a range of it.",
+    "O(N)",
     history=(("7.0.0", "Added the `BYTE|BIT` option."),),
-    summary="Counts the set bits of the string at a key, or of a range of it.",
 )
 def bitcount(ctx: Context, args: list[bytes]) -> bytes:
     if len(args) == 2:
@@ -81,15 +77,11 @@ def bitcount(ctx: Context, args: list[bytes]) -> bytes:
 
 
 @command(
-    "BITPOS",
-    "key bit:integer range:[start:integer end-unit-block:[end:integer unit:[BYTE|BIT]@7.0.0]]",
-    group="bitmap",
-    since="2.8.7",
-    flags="readonly",
-    keys="1 RO access",
-    complexity="O(N)",
+    "BITPOS key bit:integer range:[start:integer end-unit-block:[end:integer unit:[BYTE|BIT]@7.0.0]]",
+    "2.8.7 readonly | keys 1 RO access | group bitmap",
+    "Finds the first set or clear bit of the string at a key, or of a range of it.",
+    "O(N)",
     history=(("7.0.0", "Added the `BYTE|BIT` option."),),
-    summary="Finds the first set or clear bit of the string at a key, or of a range of it.",
 )
 def bitpos(ctx: Context, args: list[bytes]) -> bytes:
     """If no end is given and all bits are 1, the first 0 is the bit after the string (Redis 8.6.3)."""

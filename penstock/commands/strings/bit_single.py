@@ -26,13 +26,9 @@ def bit_offset(ctx: Context, word: bytes, width: int = 0) -> int:
 
 
 @command(
-    "GETBIT",
-    "key offset",
-    group="bitmap",
-    since="2.2.0",
-    flags="readonly fast",
-    keys="1 RO access",
-    summary="Returns one bit of the string at a key.",
+    "GETBIT key offset",
+    "2.2.0 readonly fast | keys 1 RO access | group bitmap",
+    "Returns one bit of the string at a key.",
 )
 def getbit(ctx: Context, args: list[bytes]) -> bytes:
     offset = bit_offset(ctx, args[2])
@@ -48,14 +44,10 @@ def _bit_of(byte: bytes | bytearray, offset: int) -> int:
 
 
 @command(
-    "SETBIT",
-    "key offset value:integer",
-    group="bitmap",
-    since="2.2.0",
-    flags="write denyoom",
-    keys="1 RW access update",
-    complexity="O(1), and O(N) where N is the number of bytes added. A string shorter than 32 KB is copied.",
-    summary="Sets or clears one bit of the string at a key, extended by zero bytes if need be; returns the old bit.",
+    "SETBIT key offset value:integer",
+    "2.2.0 write denyoom | keys 1 RW access update | group bitmap",
+    "Sets or clears one bit of the string at a key, extended by zero bytes if need be; returns the old bit.",
+    "O(1), and O(N) where N is the number of bytes added. A string shorter than 32 KB is copied.",
 )
 def setbit(ctx: Context, args: list[bytes]) -> bytes:
     key = args[1]

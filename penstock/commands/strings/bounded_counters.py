@@ -68,14 +68,11 @@ class Options:
 
 
 @command(
-    "INCREX",
-    "key increment:[BYINT integer|BYFLOAT float:double] [LBOUND lowerbound] [UBOUND upperbound] [SATURATE] "
+    "INCREX key increment:[BYINT integer|BYFLOAT float:double] [LBOUND lowerbound] [UBOUND upperbound] [SATURATE] "
     "expiration:[EX seconds|PX milliseconds|EXAT unix-time-seconds|PXAT unix-time-milliseconds|PERSIST] [ENX] "
     "existence:[NX@valkey-9.2.0|XX@valkey-9.2.0]",
-    since="8.8.0",
-    flags="write denyoom fast",
-    keys="1 RW access update",
-    summary="Adds to the number at a key as long as it stays within bounds, and sets when the key expires.",
+    "8.8.0 write denyoom fast | keys 1 RW access update",
+    "Adds to the number at a key as long as it stays within bounds, and sets when the key expires.",
 )
 def increx(ctx: Context, args: list[bytes]) -> bytes:
     """Logged as the SET of what came out, which any Redis knows and which needs no clock."""

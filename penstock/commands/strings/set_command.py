@@ -113,15 +113,13 @@ def _find_keys(args: list[bytes]) -> list[KeyPlace]:
 
 
 @command(
-    "SET",
-    "key value "
+    "SET key value "
     "condition:[NX|XX|IFEQ ifeq-value@8.4.0|IFNE ifne-value@8.4.0|IFDEQ ifdeq-digest:integer@8.4.0|IFDNE "
     "ifdne-digest:integer@8.4.0]@2.6.12 [GET@6.2.0] "
     "expiration:[EX seconds@2.6.12|PX milliseconds@2.6.12|EXAT unix-time-seconds@6.2.0|PXAT "
     "unix-time-milliseconds@6.2.0|KEEPTTL@6.0.0]",
-    since="1.0.0",
-    flags="write denyoom",
-    keys="1 RW access update variable_flags # RW and ACCESS due to the optional `GET` argument",
+    "1.0.0 write denyoom | keys 1 RW access update variable_flags # RW and ACCESS due to the optional `GET` argument",
+    "Sets a key to a string, replacing any value; options give conditions and a time of expiry.",
     find_keys=_find_keys,
     history=(
         ("2.6.12", "Added the `EX`, `PX`, `NX` and `XX` options."),
@@ -130,7 +128,6 @@ def _find_keys(args: list[bytes]) -> list[KeyPlace]:
         ("7.0.0", "Allowed the `NX` and `GET` options to be used together."),
         ("8.4.0", "Added 'IFEQ', 'IFNE', 'IFDEQ', 'IFDNE' options."),
     ),
-    summary="Sets a key to a string, replacing any value; options give conditions and a time of expiry.",
 )
 def set_(ctx: Context, args: list[bytes]) -> bytes:
     key, value = args[1], args[2]
@@ -191,15 +188,12 @@ def _notify_set(ctx: Context, key: bytes) -> None:
 
 
 @command(
-    "MSETEX",
-    "numkeys data:(key value) [key value ...] condition:[NX|XX] "
+    "MSETEX numkeys data:(key value) [key value ...] condition:[NX|XX] "
     "expiration:[EX seconds|PX milliseconds|EXAT unix-time-seconds|PXAT unix-time-milliseconds|KEEPTTL]",
-    since="8.4.0",
-    flags="write denyoom movablekeys",
-    keys="numkeys@1/2 OW update",
-    tips="request_policy:multi_shard response_policy:all_succeeded",
-    complexity="O(N) where N is the number of keys to set.",
-    summary="Sets several keys to strings; options require that all or none exist, and give a time of expiry.",
+    "8.4.0 write denyoom movablekeys | keys numkeys@1/2 OW update | "
+    "tips request_policy:multi_shard response_policy:all_succeeded",
+    "Sets several keys to strings; options require that all or none exist, and give a time of expiry.",
+    "O(N) where N is the number of keys to set.",
 )
 def msetex(ctx: Context, args: list[bytes]) -> bytes:
     numkeys = arguments.within(1, MOST_KEYS, args[1], b"ERR invalid numkeys value")
@@ -253,13 +247,10 @@ def _read_msetex(args: list[bytes], at: int) -> Options:
 
 
 @command(
-    "GETSET",
-    "key value",
-    since="1.0.0",
-    flags="write denyoom fast",
-    keys="1 RW access update",
+    "GETSET key value",
+    "1.0.0 write denyoom fast | keys 1 RW access update",
+    "Sets a key to a string and returns the old one.",
     deprecated=("6.2.0", "`SET` with the `!GET` argument"),
-    summary="Sets a key to a string and returns the old one.",
 )
 def getset(ctx: Context, args: list[bytes]) -> bytes:
     key = args[1]
@@ -271,13 +262,10 @@ def getset(ctx: Context, args: list[bytes]) -> bytes:
 
 
 @command(
-    "SETNX",
-    "key value",
-    since="1.0.0",
-    flags="write denyoom fast",
-    keys="1 OW insert",
+    "SETNX key value",
+    "1.0.0 write denyoom fast | keys 1 OW insert",
+    "Sets a key to a string unless it exists.",
     deprecated=("2.6.12", "`SET` with the `NX` argument"),
-    summary="Sets a key to a string unless it exists.",
 )
 def setnx(ctx: Context, args: list[bytes]) -> bytes:
     key = args[1]
@@ -290,26 +278,20 @@ def setnx(ctx: Context, args: list[bytes]) -> bytes:
 
 
 @command(
-    "SETEX",
-    "key seconds value",
-    since="2.0.0",
-    flags="write denyoom",
-    keys="1 OW update",
+    "SETEX key seconds value",
+    "2.0.0 write denyoom | keys 1 OW update",
+    "Sets a key to a string that expires after a number of seconds.",
     deprecated=("2.6.12", "`SET` with the `EX` argument"),
-    summary="Sets a key to a string that expires after a number of seconds.",
 )
 def setex(ctx: Context, args: list[bytes]) -> bytes:
     return _set_for(ctx, args, b"EX", b"setex")
 
 
 @command(
-    "PSETEX",
-    "key milliseconds value",
-    since="2.6.0",
-    flags="write denyoom",
-    keys="1 OW update",
+    "PSETEX key milliseconds value",
+    "2.6.0 write denyoom | keys 1 OW update",
+    "Sets a key to a string that expires after a number of milliseconds.",
     deprecated=("2.6.12", "`SET` with the `PX` argument"),
-    summary="Sets a key to a string that expires after a number of milliseconds.",
 )
 def psetex(ctx: Context, args: list[bytes]) -> bytes:
     return _set_for(ctx, args, b"PX", b"psetex")
@@ -332,12 +314,9 @@ def _set_for(ctx: Context, args: list[bytes], expiration: bytes, name: bytes) ->
 
 
 @command(
-    "GETEX",
-    "key expiration:[EX seconds|PX milliseconds|EXAT unix-time-seconds|PXAT unix-time-milliseconds|PERSIST]",
-    since="6.2.0",
-    flags="write fast",
-    keys="1 RW access update # RW and UPDATE because it changes the TTL",
-    summary="Returns the string at a key, and sets or removes its time of expiry.",
+    "GETEX key expiration:[EX seconds|PX milliseconds|EXAT unix-time-seconds|PXAT unix-time-milliseconds|PERSIST]",
+    "6.2.0 write fast | keys 1 RW access update # RW and UPDATE because it changes the TTL",
+    "Returns the string at a key, and sets or removes its time of expiry.",
 )
 def getex(ctx: Context, args: list[bytes]) -> bytes:
     key = args[1]

@@ -40,13 +40,10 @@ def holds(comparison: bytes, operand: bytes, value: bytes) -> bool:
 
 
 @command(
-    "DIGEST",
-    "key",
-    since="8.4.0",
-    flags="readonly fast",
-    keys="1 RO access",
-    complexity="O(N) where N is the length of the string value.",
-    summary="Returns the digest of the string at a key, for IFDEQ and IFDNE.",
+    "DIGEST key",
+    "8.4.0 readonly fast | keys 1 RO access",
+    "Returns the digest of the string at a key, for IFDEQ and IFDNE.",
+    "O(N) where N is the length of the string value.",
 )
 def digest(ctx: Context, args: list[bytes]) -> bytes:
     value = read_string(ctx, args[1])
@@ -60,15 +57,12 @@ def _find_keys(args: list[bytes]) -> list[KeyPlace]:
 
 
 @command(
-    "DELEX",
-    "key condition:[IFEQ ifeq-value|IFNE ifne-value|IFDEQ ifdeq-digest:integer@~8.4.0|IFDNE "
+    "DELEX key condition:[IFEQ ifeq-value|IFNE ifne-value|IFDEQ ifdeq-digest:integer@~8.4.0|IFDNE "
     "ifdne-digest:integer@~8.4.0]",
-    since="8.4.0",
-    flags="write fast",
-    keys="1 RW delete variable_flags",
+    "8.4.0 write fast | keys 1 RW delete variable_flags",
+    "Removes a key, if its string meets a condition.",
+    "O(1) for IFEQ/IFNE, O(N) for IFDEQ/IFDNE where N is the length of the string value.",
     find_keys=_find_keys,
-    complexity="O(1) for IFEQ/IFNE, O(N) for IFDEQ/IFDNE where N is the length of the string value.",
-    summary="Removes a key, if its string meets a condition.",
 )
 def delex(ctx: Context, args: list[bytes]) -> bytes:
     key = args[1]
@@ -100,13 +94,9 @@ def delex(ctx: Context, args: list[bytes]) -> bytes:
 
 
 @command(
-    "DELIFEQ",
-    "key value",
-    since="9.0.0",
-    only_in="valkey",
-    flags="write fast",
-    keys="1 RM delete",
-    summary="Removes a key, if its string is a given one.",
+    "DELIFEQ key value",
+    "9.0.0 write fast | keys 1 RM delete | only_in valkey",
+    "Removes a key, if its string is a given one.",
 )
 def delifeq(ctx: Context, args: list[bytes]) -> bytes:
     key = args[1]

@@ -102,13 +102,10 @@ def _read(args: list[bytes]) -> Options:
 
 
 @command(
-    "LCS",
-    "key1:key key2:key#0 [LEN] [IDX] [MINMATCHLEN min-match-len:integer] [WITHMATCHLEN]",
-    since="7.0.0",
-    flags="readonly",
-    keys="1..1 RO access",
-    complexity="O(N*M) where N and M are the lengths of s1 and s2, respectively",
-    summary="Finds the longest common subsequence of two strings.",
+    "LCS key1:key key2:key#0 [LEN] [IDX] [MINMATCHLEN min-match-len:integer] [WITHMATCHLEN]",
+    "7.0.0 readonly | keys 1..1 RO access",
+    "Finds the longest common subsequence of two strings.",
+    "O(N*M) where N and M are the lengths of s1 and s2, respectively",
 )
 def lcs(ctx: Context, args: list[bytes]) -> bytes:
     values = [ctx.read(key) for key in args[1:3]]

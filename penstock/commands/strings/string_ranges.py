@@ -25,23 +25,17 @@ def clamped(first: int, last: int, length: int) -> tuple[int, int]:
 
 
 @command(
-    "SUBSTR",
-    "key start:integer end:integer",
-    since="1.0.0",
-    flags="readonly",
-    keys="1 RO access",
-    complexity="O(N) where N is the length of the reply.",
+    "SUBSTR key start:integer end:integer",
+    "1.0.0 readonly | keys 1 RO access",
+    "Returns a part of the string at a key.",
+    "O(N) where N is the length of the reply.",
     deprecated=("2.0.0", "`GETRANGE`"),
-    summary="Returns a part of the string at a key.",
 )
 @command(
-    "GETRANGE",
-    "key start:integer end:integer",
-    since="2.4.0",
-    flags="readonly",
-    keys="1 RO access",
-    complexity="O(N) where N is the length of the reply.",
-    summary="Returns a part of the string at a key.",
+    "GETRANGE key start:integer end:integer",
+    "2.4.0 readonly | keys 1 RO access",
+    "Returns a part of the string at a key.",
+    "O(N) where N is the length of the reply.",
 )
 def getrange(ctx: Context, args: list[bytes]) -> bytes:
     first, last = arguments.integer(args[2]), arguments.integer(args[3])
@@ -55,15 +49,10 @@ def getrange(ctx: Context, args: list[bytes]) -> bytes:
 
 
 @command(
-    "SETRANGE",
-    "key offset value",
-    since="2.2.0",
-    flags="write denyoom",
-    keys="1 RW update",
-    complexity=(
-        "O(N) where N is the length of the part and of the bytes added. A string shorter than 32 KB is copied."
-    ),
-    summary="Overwrites a part of the string at a key, which is extended by zero bytes if it is too short.",
+    "SETRANGE key offset value",
+    "2.2.0 write denyoom | keys 1 RW update",
+    "Overwrites a part of the string at a key, which is extended by zero bytes if it is too short.",
+    "O(N) where N is the length of the part and of the bytes added. A string shorter than 32 KB is copied.",
 )
 def setrange(ctx: Context, args: list[bytes]) -> bytes:
     key, part = args[1], args[3]

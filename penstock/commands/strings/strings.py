@@ -44,28 +44,17 @@ def read_part(ctx: Context, key: bytes) -> bytes | bytearray | None:
     raise refusals.wrong_type()
 
 
-@command(
-    "GET",
-    "key",
-    since="1.0.0",
-    flags="readonly fast",
-    keys="1 RO access",
-    summary="Returns the string at a key.",
-)
+@command("GET key", "1.0.0 readonly fast | keys 1 RO access", "Returns the string at a key.")
 def get(ctx: Context, args: list[bytes]) -> bytes:
     value = read_string(ctx, args[1])
     return reply.null(ctx.resp3) if value is None else reply.bulk(value)
 
 
 @command(
-    "MGET",
-    "key [key ...]",
-    since="1.0.0",
-    flags="readonly fast",
-    keys="1..-1 RO access",
-    tips="request_policy:multi_shard",
-    complexity="O(N) where N is the number of keys to retrieve.",
-    summary="Returns the strings at several keys; null for a missing key or another type.",
+    "MGET key [key ...]",
+    "1.0.0 readonly fast | keys 1..-1 RO access | tips request_policy:multi_shard",
+    "Returns the strings at several keys; null for a missing key or another type.",
+    "O(N) where N is the number of keys to retrieve.",
 )
 def mget(ctx: Context, args: list[bytes]) -> bytes:
     texts: list[bytes | None] = []
@@ -79,26 +68,12 @@ def mget(ctx: Context, args: list[bytes]) -> bytes:
     return reply.bulks_or_nulls(texts, ctx.resp3)
 
 
-@command(
-    "STRLEN",
-    "key",
-    since="2.2.0",
-    flags="readonly fast",
-    keys="1 RO",
-    summary="Returns the length of the string at a key in bytes.",
-)
+@command("STRLEN key", "2.2.0 readonly fast | keys 1 RO", "Returns the length of the string at a key in bytes.")
 def strlen(ctx: Context, args: list[bytes]) -> bytes:
     return reply.integer(len(read_part(ctx, args[1]) or b""))
 
 
-@command(
-    "GETDEL",
-    "key",
-    since="6.2.0",
-    flags="write fast",
-    keys="1 RW access delete",
-    summary="Returns the string at a key and removes it.",
-)
+@command("GETDEL key", "6.2.0 write fast | keys 1 RW access delete", "Returns the string at a key and removes it.")
 def getdel(ctx: Context, args: list[bytes]) -> bytes:
     key = args[1]
     value = read_string(ctx, key)
@@ -110,14 +85,10 @@ def getdel(ctx: Context, args: list[bytes]) -> bytes:
 
 
 @command(
-    "MSET",
-    "data:(key value) [key value ...]",
-    since="1.0.1",
-    flags="write denyoom",
-    keys="1..-1/2 OW update",
-    tips="request_policy:multi_shard response_policy:all_succeeded",
-    complexity="O(N) where N is the number of keys to set.",
-    summary="Sets several keys to strings, all at once.",
+    "MSET data:(key value) [key value ...]",
+    "1.0.1 write denyoom | keys 1..-1/2 OW update | tips request_policy:multi_shard response_policy:all_succeeded",
+    "Sets several keys to strings, all at once.",
+    "O(N) where N is the number of keys to set.",
 )
 def mset(ctx: Context, args: list[bytes]) -> bytes:
     if len(args) % 2 == 0:
@@ -131,13 +102,10 @@ def mset(ctx: Context, args: list[bytes]) -> bytes:
 
 
 @command(
-    "MSETNX",
-    "data:(key value) [key value ...]",
-    since="1.0.1",
-    flags="write denyoom",
-    keys="1..-1/2 OW insert",
-    complexity="O(N) where N is the number of keys to set.",
-    summary="Sets several keys to strings, unless one of them exists.",
+    "MSETNX data:(key value) [key value ...]",
+    "1.0.1 write denyoom | keys 1..-1/2 OW insert",
+    "Sets several keys to strings, unless one of them exists.",
+    "O(N) where N is the number of keys to set.",
 )
 def msetnx(ctx: Context, args: list[bytes]) -> bytes:
     if len(args) % 2 == 0:
@@ -150,13 +118,10 @@ def msetnx(ctx: Context, args: list[bytes]) -> bytes:
 
 
 @command(
-    "APPEND",
-    "key value",
-    since="2.0.0",
-    flags="write denyoom fast",
-    keys="1 RW insert",
-    complexity="Amortized O(N) where N is the number of bytes appended. A string shorter than 32 KB is copied.",
-    summary="Appends to the string at a key, which is created if it does not exist; returns its length.",
+    "APPEND key value",
+    "2.0.0 write denyoom fast | keys 1 RW insert",
+    "Appends to the string at a key, which is created if it does not exist; returns its length.",
+    "Amortized O(N) where N is the number of bytes appended. A string shorter than 32 KB is copied.",
 )
 def append(ctx: Context, args: list[bytes]) -> bytes:
     key, tail = args[1], args[2]
@@ -193,48 +158,36 @@ def check_length(ctx: Context, length: int) -> None:
 
 
 @command(
-    "INCR",
-    "key",
-    since="1.0.0",
-    flags="write denyoom fast",
-    keys="1 RW access update",
-    summary="Adds one to the integer at a key; a missing key counts as 0.",
+    "INCR key",
+    "1.0.0 write denyoom fast | keys 1 RW access update",
+    "Adds one to the integer at a key; a missing key counts as 0.",
 )
 def incr(ctx: Context, args: list[bytes]) -> bytes:
     return _add(ctx, args, 1)
 
 
 @command(
-    "DECR",
-    "key",
-    since="1.0.0",
-    flags="write denyoom fast",
-    keys="1 RW access update",
-    summary="Subtracts one from the integer at a key; a missing key counts as 0.",
+    "DECR key",
+    "1.0.0 write denyoom fast | keys 1 RW access update",
+    "Subtracts one from the integer at a key; a missing key counts as 0.",
 )
 def decr(ctx: Context, args: list[bytes]) -> bytes:
     return _add(ctx, args, -1)
 
 
 @command(
-    "INCRBY",
-    "key increment:integer",
-    since="1.0.0",
-    flags="write denyoom fast",
-    keys="1 RW access update",
-    summary="Adds a number to the integer at a key; a missing key counts as 0.",
+    "INCRBY key increment:integer",
+    "1.0.0 write denyoom fast | keys 1 RW access update",
+    "Adds a number to the integer at a key; a missing key counts as 0.",
 )
 def incrby(ctx: Context, args: list[bytes]) -> bytes:
     return _add(ctx, args, arguments.integer(args[2]))
 
 
 @command(
-    "DECRBY",
-    "key decrement:integer",
-    since="1.0.0",
-    flags="write denyoom fast",
-    keys="1 RW access update",
-    summary="Subtracts a number from the integer at a key; a missing key counts as 0.",
+    "DECRBY key decrement:integer",
+    "1.0.0 write denyoom fast | keys 1 RW access update",
+    "Subtracts a number from the integer at a key; a missing key counts as 0.",
 )
 def decrby(ctx: Context, args: list[bytes]) -> bytes:
     decrement = arguments.integer(args[2])
@@ -264,12 +217,9 @@ def _add(ctx: Context, args: list[bytes], increment: int) -> bytes:
 
 
 @command(
-    "INCRBYFLOAT",
-    "key increment:double",
-    since="2.6.0",
-    flags="write denyoom fast",
-    keys="1 RW access update",
-    summary="Adds a number with decimals to the number at a key; a missing key counts as 0.",
+    "INCRBYFLOAT key increment:double",
+    "2.6.0 write denyoom fast | keys 1 RW access update",
+    "Adds a number with decimals to the number at a key; a missing key counts as 0.",
 )
 def incrbyfloat(ctx: Context, args: list[bytes]) -> bytes:
     key = args[1]

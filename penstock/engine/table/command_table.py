@@ -1,7 +1,6 @@
 """The command table: each command declared once, by a decorator above an untouched function.
 
-    @command("XACK", "key group ID [ID ...]", since="5.0.0", flags="write fast", keys="1 RW update",
-             summary="...", complexity="...")
+    @command("XACK key group ID [ID ...]", "5.0.0 write fast | keys 1 RW update", "Acknowledges ...", "O(1) ...")
     def xack(ctx: Context, args: list[bytes]) -> bytes: ...
 
 Everything else that is known of a command (arity, ACL categories, COMMAND, COMMAND DOCS, COMMAND GETKEYS, the
@@ -33,6 +32,7 @@ GROUPS: Final = {  # of the commands in a folder of commands/, where the group h
     "acl": "server", "arrays": "array", "hashes": "hash", "keys": "generic", "lists": "list", "policies": "stream",
     "replication": "server", "sets": "set", "sorted_sets": "sorted-set", "streams": "stream", "strings": "string",
 }  # fmt: skip
+FACTS: Final = frozenset({"acl", "arity", "channels", "doc_flags", "group", "keys", "only_in", "tips", "traits"})
 REPLY_BYTES: Final = 1 << 18  # of requests that run together: then the caller looks whether the client keeps up
 
 DECLARED: Final[list["Command"]] = []  # filled while the family modules are imported, never after
@@ -74,35 +74,32 @@ def command_of(row: Row) -> Command:
 
 
 def command(
-    name: str,
-    syntax: str = "",
-    *,
-    since: str,
+    usage: str,
+    facts: str,
     summary: str,
-    group: str = "",
     complexity: str = "O(1)",
-    flags: str = "",
-    keys: str = "",
+    *,
     find_keys: KeyFinder | None = None,
-    channels: str = "",
     hide: Hider | None = None,
-    acl: str = "",
-    traits: str = "",
-    tips: str = "",
     history: tuple[tuple[str, str], ...] = (),
-    doc_flags: str = "",
     deprecated: tuple[str, str] | None = None,
-    arity: int = 0,
-    only_in: str = "",
 ) -> Callable[[Handler], Handler]:
-    """Declare the function below as the command `name` ("XACK", "XGROUP|CREATE"). The words: see `Declaration`.
+    """Declare the function below as a command. The words: see `Declaration`.
 
-    Without `group` it has the one of its module's folder.
+    usage: the name ("XACK", "XGROUP|CREATE") and the syntax. facts: since when, the flags, and behind each " | "
+    another word of `Declaration` with its value. Without `group` it has the one of its module's folder.
     """
+    name, _, syntax = usage.partition(" ")
+    first, *others = facts.split(" | ")
+    since, _, flags = first.partition(" ")
+    given = {word: value for word, _, value in [other.partition(" ") for other in others]}
+    group = given.get("group", "")
     declared = Declaration(
-        name, syntax, group, since, summary, complexity, flags, keys, find_keys, channels, hide, acl, traits, tips,
-        history, doc_flags, deprecated, arity, only_in,
+        name, syntax, group, since, summary, complexity, flags, given.get("keys", ""), find_keys,
+        given.get("channels", ""), hide, given.get("acl", ""), given.get("traits", ""), given.get("tips", ""),
+        history, given.get("doc_flags", ""), deprecated, int(given.get("arity", 0)), given.get("only_in", ""),
     )  # fmt: skip
+    assert FACTS.issuperset(given), f"{name}: {facts}"
 
     def declare(handler: Handler) -> Handler:
         DECLARED.append(Command(declared if group else declared._replace(group=_group_of(handler)), handler))

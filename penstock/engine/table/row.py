@@ -59,7 +59,7 @@ class Channels:
 
 
 class Declaration(NamedTuple):
-    """The declaration of a command, above its handler.
+    """The declaration of a command, above its handler (`command`, command_table.py).
 
     keys: as key_specs.py has it, for COMMAND INFO. find_keys: finds them instead where `keys` does not say enough.
     channels: as `Channels` has it. hide: shows a request without its secrets. acl: categories beyond those that follow

@@ -192,23 +192,21 @@ def _rotated(half: int) -> int:
 
 
 @command(
-    "XADD",
-    "key [NOMKSTREAM@6.2.0] condition:[KEEPREF@~8.2.0|DELREF@~8.2.0|ACKED@~8.2.0] "
+    "XADD key [NOMKSTREAM@6.2.0] condition:[KEEPREF@~8.2.0|DELREF@~8.2.0|ACKED@~8.2.0] "
     "idmp:[idmpauto-with-pid:(idmpauto-token:IDMPAUTO@~8.6.0, pid)|"
     "idmp-with-pid-iid:(idmp-token:IDMP@~8.6.0, pid iid)] "
     "trim:[strategy:<MAXLEN|MINID@6.2.0> operator:[equal:=|approximately:~] threshold [LIMIT count@6.2.0]] "
     "id-selector:<auto-id:*|id> data:(field value) [field value ...]",
-    since="5.0.0",
-    flags="write denyoom fast",
-    keys="1 RW update # UPDATE instead of INSERT because of the optional trimming feature",
-    tips="nondeterministic_output",
-    complexity="O(1) when adding a new entry, O(N) when trimming where N being the number of entries evicted.",
+    "5.0.0 write denyoom fast | "
+    "keys 1 RW update # UPDATE instead of INSERT because of the optional trimming feature | "
+    "tips nondeterministic_output",
+    "Appends an entry to a stream, which is created if it does not exist.",
+    "O(1) when adding a new entry, O(N) when trimming where N being the number of entries evicted.",
     history=(
         ("6.2.0", "Added the `NOMKSTREAM` option, `MINID` trimming strategy and the `LIMIT` option."),
         ("7.0.0", "Added support for the `<ms>-*` explicit ID form."),
         ("8.2.0", "Added the `KEEPREF`, `DELREF` and `ACKED` options."),
     ),
-    summary="Appends an entry to a stream, which is created if it does not exist.",
 )
 def xadd(ctx: Context, args: list[bytes]) -> bytes:
     privileged = ctx.session.privileged
@@ -400,24 +398,18 @@ def _exact_threshold(trim: TrimArguments, stream: Stream) -> bytes:
 
 
 @command(
-    "XTRIM",
-    "key "
+    "XTRIM key "
     "trim:(strategy:<MAXLEN|MINID@6.2.0> operator:[equal:=|approximately:~] threshold [LIMIT "
     "count@6.2.0] condition:[KEEPREF@~8.2.0|DELREF@~8.2.0|ACKED@~8.2.0])",
-    since="5.0.0",
-    flags="write",
-    keys="1 RW delete",
-    tips="nondeterministic_output",
-    complexity=(
-        "O(N), with N being the number of evicted entries. Constant times are very small "
-        "however, since entries are organized in macro nodes containing multiple entries that "
-        "can be released with a single deallocation."
-    ),
+    "5.0.0 write | keys 1 RW delete | tips nondeterministic_output",
+    "Removes the oldest entries of a stream.",
+    "O(N), with N being the number of evicted entries. Constant times are very small "
+    "however, since entries are organized in macro nodes containing multiple entries that "
+    "can be released with a single deallocation.",
     history=(
         ("6.2.0", "Added the `MINID` trimming strategy and the `LIMIT` option."),
         ("8.2.0", "Added the `KEEPREF`, `DELREF` and `ACKED` options."),
     ),
-    summary="Removes the oldest entries of a stream.",
 )
 def xtrim(ctx: Context, args: list[bytes]) -> bytes:
     trim, references = _read_trim(args, ctx)

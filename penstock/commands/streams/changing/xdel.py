@@ -26,13 +26,10 @@ REFERENCED: Final = b":2\r\n"  # some group still needs it
 
 
 @command(
-    "XDEL",
-    "key id [id ...]",
-    since="5.0.0",
-    flags="write fast",
-    keys="1 RW delete",
-    complexity="O(1) for each single item to delete in the stream, regardless of the stream size.",
-    summary="Deletes entries by their ids.",
+    "XDEL key id [id ...]",
+    "5.0.0 write fast | keys 1 RW delete",
+    "Deletes entries by their ids.",
+    "O(1) for each single item to delete in the stream, regardless of the stream size.",
 )
 def xdel(ctx: Context, args: list[bytes]) -> bytes:
     stream = ctx.stream(args[1])
@@ -51,13 +48,10 @@ def xdel(ctx: Context, args: list[bytes]) -> bytes:
 
 
 @command(
-    "XDELEX",
-    "key condition:[KEEPREF|DELREF|ACKED] ids:IDS (numids id [id ...])",
-    since="8.2.0",
-    flags="write fast",
-    keys="1 RW delete",
-    complexity="O(1) for each single item to delete in the stream, regardless of the stream size.",
-    summary="Deletes entries by their ids; options say what happens to pending entries.",
+    "XDELEX key condition:[KEEPREF|DELREF|ACKED] ids:IDS (numids id [id ...])",
+    "8.2.0 write fast | keys 1 RW delete",
+    "Deletes entries by their ids; options say what happens to pending entries.",
+    "O(1) for each single item to delete in the stream, regardless of the stream size.",
 )
 def xdelex(ctx: Context, args: list[bytes]) -> bytes:
     stream = ctx.stream(args[1])
@@ -95,13 +89,10 @@ def xdelex(ctx: Context, args: list[bytes]) -> bytes:
 
 
 @command(
-    "XACKDEL",
-    "key group condition:[KEEPREF|DELREF|ACKED] ids:IDS (numids id [id ...])",
-    since="8.2.0",
-    flags="write fast",
-    keys="1 RW update delete",
-    complexity="O(1) for each message ID processed.",
-    summary="Acknowledges entries in a group and deletes them.",
+    "XACKDEL key group condition:[KEEPREF|DELREF|ACKED] ids:IDS (numids id [id ...])",
+    "8.2.0 write fast | keys 1 RW update delete",
+    "Acknowledges entries in a group and deletes them.",
+    "O(1) for each message ID processed.",
 )
 def xackdel(ctx: Context, args: list[bytes]) -> bytes:
     stream = ctx.read_stream(args[1])

@@ -31,13 +31,10 @@ def existing(ctx: Context, key: bytes) -> Stream:
 
 
 @command(
-    "XSETID",
-    "key last-id [ENTRIESADDED entries-added:integer@7.0.0] [MAXDELETEDID max-deleted-id@7.0.0]",
-    since="5.0.0",
-    flags="write denyoom fast",
-    keys="1 RW update",
+    "XSETID key last-id [ENTRIESADDED entries-added:integer@7.0.0] [MAXDELETEDID max-deleted-id@7.0.0]",
+    "5.0.0 write denyoom fast | keys 1 RW update",
+    "Sets a stream's last id, and its counters.",
     history=(("7.0.0", "Added the `entries_added` and `max_deleted_entry_id` arguments."),),
-    summary="Sets a stream's last id, and its counters.",
 )
 def xsetid(ctx: Context, args: list[bytes]) -> bytes:
     last_id = stream_arguments.stream_id(args[2])
@@ -91,13 +88,10 @@ def _log_set_id(ctx: Context, args: list[bytes], max_deleted_id: StreamId) -> No
 
 
 @command(
-    "XCFGSET",
-    "key idmp-duration-block:[idmp-duration-token:IDMP-DURATION, duration:integer] "
+    "XCFGSET key idmp-duration-block:[idmp-duration-token:IDMP-DURATION, duration:integer] "
     "idmp-maxsize-block:[idmp-maxsize-token:IDMP-MAXSIZE, maxsize:integer]",
-    since="8.6.0",
-    flags="write fast",
-    keys="1 RW update",
-    summary="Sets how long and how many idempotent ids a stream keeps.",
+    "8.6.0 write fast | keys 1 RW update",
+    "Sets how long and how many idempotent ids a stream keeps.",
 )
 def xcfgset(ctx: Context, args: list[bytes]) -> bytes:
     stream = existing(ctx, args[1])
@@ -134,12 +128,9 @@ def xcfgset(ctx: Context, args: list[bytes]) -> bytes:
 
 
 @command(
-    "XIDMPRECORD",
-    "key pid iid stream-id",
-    since="8.6.2",
-    flags="write denyoom fast",
-    keys="1 RW update",
-    summary="Restores one idempotent id of a producer.",
+    "XIDMPRECORD key pid iid stream-id",
+    "8.6.2 write denyoom fast | keys 1 RW update",
+    "Restores one idempotent id of a producer.",
 )
 def xidmprecord(ctx: Context, args: list[bytes]) -> bytes:
     pid, iid = args[2], args[3]

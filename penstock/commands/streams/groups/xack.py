@@ -26,13 +26,10 @@ MODES: Final = (b"SILENT", b"FAIL", b"FATAL")
 
 
 @command(
-    "XACK",
-    "key group id [id ...]",
-    since="5.0.0",
-    flags="write fast",
-    keys="1 RW update",
-    complexity="O(1) for each message ID processed.",
-    summary="Acknowledges entries: removes them from the group's pending entries.",
+    "XACK key group id [id ...]",
+    "5.0.0 write fast | keys 1 RW update",
+    "Acknowledges entries: removes them from the group's pending entries.",
+    "O(1) for each message ID processed.",
 )
 def xack(ctx: Context, args: list[bytes]) -> bytes:
     stream = ctx.read_stream(args[1])
@@ -65,13 +62,10 @@ class NackArguments:
 
 
 @command(
-    "XNACK",
-    "key group mode:<SILENT|FAIL|FATAL> ids:IDS (numids id [id ...]) [RETRYCOUNT count] [FORCE]",
-    since="8.8.0",
-    flags="write fast",
-    keys="1 RW update",
-    complexity="O(1) for each message ID processed.",
-    summary="Releases pending entries, so that other consumers can claim them.",
+    "XNACK key group mode:<SILENT|FAIL|FATAL> ids:IDS (numids id [id ...]) [RETRYCOUNT count] [FORCE]",
+    "8.8.0 write fast | keys 1 RW update",
+    "Releases pending entries, so that other consumers can claim them.",
+    "O(1) for each message ID processed.",
 )
 def xnack(ctx: Context, args: list[bytes]) -> bytes:
     return nack(ctx, args, False)

@@ -126,15 +126,11 @@ def _is_id(word: bytes) -> bool:
 
 
 @command(
-    "XCLAIM",
-    "key group consumer min-idle-time id [id ...] [IDLE ms:integer] [TIME unix-time-milliseconds] "
+    "XCLAIM key group consumer min-idle-time id [id ...] [IDLE ms:integer] [TIME unix-time-milliseconds] "
     "[RETRYCOUNT count] [FORCE] [JUSTID] [LASTID lastid]",
-    since="5.0.0",
-    flags="write fast",
-    keys="1 RW update",
-    tips="nondeterministic_output",
-    complexity="O(log N) with N being the number of messages in the PEL of the consumer group.",
-    summary="Makes a consumer the owner of pending entries.",
+    "5.0.0 write fast | keys 1 RW update | tips nondeterministic_output",
+    "Makes a consumer the owner of pending entries.",
+    "O(log N) with N being the number of messages in the PEL of the consumer group.",
 )
 def xclaim(ctx: Context, args: list[bytes]) -> bytes:
     key = args[1]
@@ -272,17 +268,13 @@ def _shown(ctx: Context, claimed: list[PendingRun], just_ids: bool) -> bytes:
 
 
 @command(
-    "XAUTOCLAIM",
-    "key group consumer min-idle-time start [COUNT count] [JUSTID]",
-    since="6.2.0",
-    flags="write fast",
-    keys="1 RW delete",
-    tips="nondeterministic_output",
-    complexity="O(1) if COUNT is small.",
+    "XAUTOCLAIM key group consumer min-idle-time start [COUNT count] [JUSTID]",
+    "6.2.0 write fast | keys 1 RW delete | tips nondeterministic_output",
+    "Claims idle pending entries in the order of their ids, from a cursor on.",
+    "O(1) if COUNT is small.",
     history=(
         ("7.0.0", ("Added an element to the reply array, containing deleted entries the command cleared from the PEL")),
     ),
-    summary="Claims idle pending entries in the order of their ids, from a cursor on.",
 )
 def xautoclaim(ctx: Context, args: list[bytes]) -> bytes:
     key = args[1]

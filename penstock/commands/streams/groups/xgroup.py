@@ -70,13 +70,11 @@ container("XGROUP", group="stream", since="5.0.0", summary="Commands for consume
 
 
 @command(
-    "XGROUP|CREATE",
-    "key group id-selector:<id|new-id:$> [MKSTREAM] [entriesread:ENTRIESREAD entries-read:integer@~7.0.0]",
-    since="5.0.0",
-    flags="write denyoom",
-    keys="2 RW insert",
+    "XGROUP|CREATE key group id-selector:<id|new-id:$> [MKSTREAM] "
+    "[entriesread:ENTRIESREAD entries-read:integer@~7.0.0]",
+    "5.0.0 write denyoom | keys 2 RW insert",
+    "Creates a consumer group.",
     history=(("7.0.0", "Added the `entries_read` named argument."),),
-    summary="Creates a consumer group.",
 )
 def xgroup_create(ctx: Context, args: list[bytes]) -> bytes:
     make_stream, entries_read = _read_options(args, True)
@@ -106,13 +104,10 @@ def xgroup_create(ctx: Context, args: list[bytes]) -> bytes:
 
 
 @command(
-    "XGROUP|SETID",
-    "key group id-selector:<id|new-id:$> [entriesread:ENTRIESREAD entries-read:integer@~7.0.0]",
-    since="5.0.0",
-    flags="write",
-    keys="2 RW update",
+    "XGROUP|SETID key group id-selector:<id|new-id:$> [entriesread:ENTRIESREAD entries-read:integer@~7.0.0]",
+    "5.0.0 write | keys 2 RW update",
+    "Sets a group's last-delivered id.",
     history=(("7.0.0", "Added the optional `entries_read` argument."),),
-    summary="Sets a group's last-delivered id.",
 )
 def xgroup_setid(ctx: Context, args: list[bytes]) -> bytes:
     _, entries_read = _read_options(args, False)
@@ -130,13 +125,10 @@ def xgroup_setid(ctx: Context, args: list[bytes]) -> bytes:
 
 
 @command(
-    "XGROUP|DESTROY",
-    "key group",
-    since="5.0.0",
-    flags="write",
-    keys="2 RW delete",
-    complexity="O(N) where N is the number of entries in the group's pending entries list (PEL).",
-    summary="Deletes a consumer group.",
+    "XGROUP|DESTROY key group",
+    "5.0.0 write | keys 2 RW delete",
+    "Deletes a consumer group.",
+    "O(N) where N is the number of entries in the group's pending entries list (PEL).",
 )
 def xgroup_destroy(ctx: Context, args: list[bytes]) -> bytes:
     stream = _stream(ctx, args)
@@ -151,12 +143,9 @@ def xgroup_destroy(ctx: Context, args: list[bytes]) -> bytes:
 
 
 @command(
-    "XGROUP|CREATECONSUMER",
-    "key group consumer",
-    since="6.2.0",
-    flags="write denyoom",
-    keys="2 RW insert",
-    summary="Creates a consumer in a group.",
+    "XGROUP|CREATECONSUMER key group consumer",
+    "6.2.0 write denyoom | keys 2 RW insert",
+    "Creates a consumer in a group.",
 )
 def xgroup_createconsumer(ctx: Context, args: list[bytes]) -> bytes:
     _, group = _stream_and_group(ctx, args)
@@ -167,12 +156,9 @@ def xgroup_createconsumer(ctx: Context, args: list[bytes]) -> bytes:
 
 
 @command(
-    "XGROUP|DELCONSUMER",
-    "key group consumer",
-    since="5.0.0",
-    flags="write",
-    keys="2 RW delete",
-    summary="Deletes a consumer with its pending entries.",
+    "XGROUP|DELCONSUMER key group consumer",
+    "5.0.0 write | keys 2 RW delete",
+    "Deletes a consumer with its pending entries.",
 )
 def xgroup_delconsumer(ctx: Context, args: list[bytes]) -> bytes:
     stream, group = _stream_and_group(ctx, args)

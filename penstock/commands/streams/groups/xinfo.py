@@ -37,11 +37,9 @@ container("XINFO", group="stream", since="5.0.0", summary="Commands that describ
 
 
 @command(
-    "XINFO|STREAM",
-    "key full-block:[FULL@~6.0.0 [COUNT count@~6.0.0]]",
-    since="5.0.0",
-    flags="readonly",
-    keys="2 RO access",
+    "XINFO|STREAM key full-block:[FULL@~6.0.0 [COUNT count@~6.0.0]]",
+    "5.0.0 readonly | keys 2 RO access",
+    "Returns a stream's counters and its first and last entry, or with FULL all of it.",
     history=(
         ("6.0.0", "Added the `FULL` modifier."),
         (
@@ -60,7 +58,6 @@ container("XINFO", group="stream", since="5.0.0", summary="Commands that describ
             ),
         ),
     ),
-    summary="Returns a stream's counters and its first and last entry, or with FULL all of it.",
 )
 def xinfo_stream(ctx: Context, args: list[bytes]) -> bytes:
     stream = _existing(ctx, args[2])
@@ -153,13 +150,10 @@ def _full_consumer(ctx: Context, group: Group, consumer: Consumer, max_count: in
 
 
 @command(
-    "XINFO|GROUPS",
-    "key",
-    since="5.0.0",
-    flags="readonly",
-    keys="2 RO access",
+    "XINFO|GROUPS key",
+    "5.0.0 readonly | keys 2 RO access",
+    "Lists a stream's consumer groups.",
     history=(("7.0.0", "Added the `entries-read` and `lag` fields"),),
-    summary="Lists a stream's consumer groups.",
 )
 def xinfo_groups(ctx: Context, args: list[bytes]) -> bytes:
     stream = _existing(ctx, args[2])
@@ -182,14 +176,10 @@ def xinfo_groups(ctx: Context, args: list[bytes]) -> bytes:
 
 
 @command(
-    "XINFO|CONSUMERS",
-    "key group",
-    since="5.0.0",
-    flags="readonly",
-    keys="2 RO access",
-    tips="nondeterministic_output",
+    "XINFO|CONSUMERS key group",
+    "5.0.0 readonly | keys 2 RO access | tips nondeterministic_output",
+    "Lists a group's consumers.",
     history=(("7.2.0", "Added the `inactive` field, and changed the meaning of `idle`."),),
-    summary="Lists a group's consumers.",
 )
 def xinfo_consumers(ctx: Context, args: list[bytes]) -> bytes:
     stream = _existing(ctx, args[2])

@@ -23,21 +23,15 @@ BEFORE_ALL: Final = -2  # a time before all delivery times
 
 
 @command(
-    "XPENDING",
-    "key group filters:[[IDLE min-idle-time:integer@6.2.0] start end count [consumer]]",
-    since="5.0.0",
-    flags="readonly",
-    keys="1 RO access",
-    tips="nondeterministic_output",
-    complexity=(
-        "O(N) with N being the number of elements returned, so asking for a small fixed number "
-        "of entries per call is O(1). O(M), where M is the total number of entries scanned when "
-        "used with the IDLE filter. When the command returns just the summary and the list of "
-        "consumers is small, it runs in O(1) time; otherwise, an additional O(N) time for "
-        "iterating every consumer."
-    ),
+    "XPENDING key group filters:[[IDLE min-idle-time:integer@6.2.0] start end count [consumer]]",
+    "5.0.0 readonly | keys 1 RO access | tips nondeterministic_output",
+    "Lists or counts a group's pending entries.",
+    "O(N) with N being the number of elements returned, so asking for a small fixed number "
+    "of entries per call is O(1). O(M), where M is the total number of entries scanned when "
+    "used with the IDLE filter. When the command returns just the summary and the list of "
+    "consumers is small, it runs in O(1) time; otherwise, an additional O(N) time for "
+    "iterating every consumer.",
     history=(("6.2.0", "Added the `IDLE` option and exclusive range intervals."),),
-    summary="Lists or counts a group's pending entries.",
 )
 def xpending(ctx: Context, args: list[bytes]) -> bytes:
     if len(args) == 3:

@@ -25,13 +25,10 @@ COUNT_AT: Final = 3  # where the option COUNT stands
 
 
 @command(
-    "PENSTOCK.PEEK",
-    "key group [COUNT count]",
-    since=PENSTOCK_VERSION,
-    flags="readonly",
-    keys="1 RO access",
-    complexity="O(N) with N the number of entries returned, and of those that are held or wait before them.",
-    summary="Returns the entries that a group's next read would deliver, without delivering them.",
+    "PENSTOCK.PEEK key group [COUNT count]",
+    f"{PENSTOCK_VERSION} readonly | keys 1 RO access",
+    "Returns the entries that a group's next read would deliver, without delivering them.",
+    "O(N) with N the number of entries returned, and of those that are held or wait before them.",
 )
 def penstock_peek(ctx: Context, args: list[bytes]) -> bytes:
     """An array of entries, as XREADGROUP's of one stream; empty where `>` would find nothing.

@@ -20,13 +20,10 @@ WORDS: Final = (b"COUNT", b"EVERY")
 
 
 @command(
-    "PENSTOCK.XCOUNT",
-    "key start end [COUNT count] [EVERY every]",
-    since=PENSTOCK_VERSION,
-    flags="readonly",
-    keys="1 RO access",
-    complexity="O(S+M) with S the number of segments (of up to 128 entries) in the range, and M of ids returned.",
-    summary="Returns the number of entries in a range of ids, and the ids at even distances in it.",
+    "PENSTOCK.XCOUNT key start end [COUNT count] [EVERY every]",
+    f"{PENSTOCK_VERSION} readonly | keys 1 RO access",
+    "Returns the number of entries in a range of ids, and the ids at even distances in it.",
+    "O(S+M) with S the number of segments (of up to 128 entries) in the range, and M of ids returned.",
 )
 def penstock_xcount(ctx: Context, args: list[bytes]) -> bytes:
     """[entries, ids]: at most `count` entries are counted; `ids` are those of each `every`th, and of the last one.

@@ -27,48 +27,31 @@ def entries_of(runs: list[SegmentRun]) -> bytes:
     return reply.array_header(count_of(runs)) + b"".join(parts)
 
 
-@command(
-    "XLEN",
-    "key",
-    since="5.0.0",
-    flags="readonly fast",
-    keys="1 RO",
-    summary="Returns the number of entries in a stream.",
-)
+@command("XLEN key", "5.0.0 readonly fast | keys 1 RO", "Returns the number of entries in a stream.")
 def xlen(ctx: Context, args: list[bytes]) -> bytes:
     stream = ctx.read_stream(args[1])
     return reply.ZERO if stream is None else reply.integer(stream.length)
 
 
 @command(
-    "XRANGE",
-    "key start end [COUNT count]",
-    since="5.0.0",
-    flags="readonly",
-    keys="1 RO access",
-    complexity=(
-        "O(N) with N being the number of elements being returned. If N is constant (e.g. always "
-        "asking for the first 10 elements with COUNT), you can consider it O(1)."
-    ),
+    "XRANGE key start end [COUNT count]",
+    "5.0.0 readonly | keys 1 RO access",
+    "Returns the entries of a range of ids, oldest first.",
+    "O(N) with N being the number of elements being returned. If N is constant (e.g. always "
+    "asking for the first 10 elements with COUNT), you can consider it O(1).",
     history=(("6.2.0", "Added exclusive ranges."),),
-    summary="Returns the entries of a range of ids, oldest first.",
 )
 def xrange(ctx: Context, args: list[bytes]) -> bytes:
     return _range(ctx, args, args[2], args[3], False)
 
 
 @command(
-    "XREVRANGE",
-    "key end start [COUNT count]",
-    since="5.0.0",
-    flags="readonly",
-    keys="1 RO access",
-    complexity=(
-        "O(N) with N being the number of elements returned. If N is constant (e.g. always asking "
-        "for the first 10 elements with COUNT), you can consider it O(1)."
-    ),
+    "XREVRANGE key end start [COUNT count]",
+    "5.0.0 readonly | keys 1 RO access",
+    "Returns the entries of a range of ids, newest first.",
+    "O(N) with N being the number of elements returned. If N is constant (e.g. always asking "
+    "for the first 10 elements with COUNT), you can consider it O(1).",
     history=(("6.2.0", "Added exclusive ranges."),),
-    summary="Returns the entries of a range of ids, newest first.",
 )
 def xrevrange(ctx: Context, args: list[bytes]) -> bytes:
     return _range(ctx, args, args[3], args[2], True)

@@ -106,15 +106,12 @@ def streams_reply(served: list[tuple[bytes, bytes]], resp3: bool) -> bytes:
 
 
 @command(
-    "XREAD",
-    "[COUNT count] [MAXCOUNT maxcount:integer@8.10.0] [MAXSIZE maxsize:integer@8.10.0] "
+    "XREAD [COUNT count] [MAXCOUNT maxcount:integer@8.10.0] [MAXSIZE maxsize:integer@8.10.0] "
     "[BLOCK milliseconds] streams:STREAMS (key [key ...] id [id ...])",
-    since="5.0.0",
-    flags="readonly blocking movablekeys",
-    keys=f"STREAMS@{read_arguments.STREAMS_AT}..half {read_arguments.KEY_FLAGS}",
+    f"5.0.0 readonly blocking movablekeys | keys STREAMS@{read_arguments.STREAMS_AT}..half {read_arguments.KEY_FLAGS}",
+    "Reads entries after given ids from several streams; can block until there are some.",
+    "",
     find_keys=read_arguments.find_keys,
-    complexity="",
-    summary="Reads entries after given ids from several streams; can block until there are some.",
 )
 def xread(ctx: Context, args: list[bytes]) -> bytes:
     if len(args) == 6 and args[1] == b"COUNT" and args[3] == b"STREAMS" and args[5][:1].isdigit():

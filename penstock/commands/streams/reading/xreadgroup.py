@@ -38,21 +38,17 @@ _MEANINGLESS: Final = (
 
 
 @command(
-    "XREADGROUP",
-    "group-block:GROUP (group consumer) [COUNT count] [MAXCOUNT maxcount:integer@8.10.0] "
+    "XREADGROUP group-block:GROUP (group consumer) [COUNT count] [MAXCOUNT maxcount:integer@8.10.0] "
     "[MAXSIZE maxsize:integer@8.10.0] [BLOCK milliseconds] [CLAIM min-idle-time:integer@~8.4.0] [NOACK] "
     "streams:STREAMS (key [key ...] id [id ...])",
-    since="5.0.0",
-    flags="write blocking movablekeys",
-    keys=f"STREAMS@{read_arguments.GROUP_STREAMS_AT}..half {read_arguments.KEY_FLAGS}",
+    "5.0.0 write blocking movablekeys | "
+    f"keys STREAMS@{read_arguments.GROUP_STREAMS_AT}..half {read_arguments.KEY_FLAGS}",
+    "Reads as a consumer of a group: new entries, its own pending ones, or idle ones of others.",
+    "For each stream mentioned: O(M) with M being the number of elements returned. If M is "
+    "constant (e.g. always asking for the first 10 elements with COUNT), you can consider it "
+    "O(1). On the other side when XREADGROUP blocks, XADD will pay the O(N) time in order to "
+    "serve the N clients blocked on the stream getting new data.",
     find_keys=read_arguments.find_keys_by_group,
-    complexity=(
-        "For each stream mentioned: O(M) with M being the number of elements returned. If M is "
-        "constant (e.g. always asking for the first 10 elements with COUNT), you can consider it "
-        "O(1). On the other side when XREADGROUP blocks, XADD will pay the O(N) time in order to "
-        "serve the N clients blocked on the stream getting new data."
-    ),
-    summary="Reads as a consumer of a group: new entries, its own pending ones, or idle ones of others.",
 )
 def xreadgroup(ctx: Context, args: list[bytes]) -> bytes:
     options = read_arguments.read_again(ctx, args)
