@@ -5,7 +5,7 @@ import re
 from typing import Final
 
 from penstock.config.directive_types import INT, BadValue, Choice, FilePath, Number, Text, YesNo
-from penstock.config.directives import Directive
+from penstock.config.directives import row
 
 PORT: Final = 65535
 LONGEST_HOSTNAME: Final = 256  # bytes
@@ -44,48 +44,30 @@ class Address(Text):
 
 
 CLUSTER: Final = (
-    Directive(
-        "cluster-enabled",
-        "no",
+    row(
+        "cluster-enabled no",
         YesNo(),
         "Be a node of a cluster: keys of one request must be in one slot, and there is one database.",
-        immutable=True,
+        "immutable",
     ),
-    Directive(
-        "cluster-launcher",
-        "0",
+    row(
+        "cluster-launcher 0",
         Number(0, INT),
         "Number of the socket by which `penstock cluster` gives its nodes the map; 0: this is the only node.",
-        immutable=True,
-        hidden=True,
+        "immutable hidden",
     ),
-    Directive(
-        "cluster-config-file",
-        "nodes.conf",
-        FilePath(),
-        "File in dir that keeps the node's ID and slots.",
-        immutable=True,
+    row("cluster-config-file nodes.conf", FilePath(), "File in dir that keeps the node's ID and slots.", "immutable"),
+    row("cluster-port 0", Number(0, PORT), "Port of the cluster's bus; nothing listens there.", "immutable"),
+    row("cluster-announce-ip", Address(), "Address told to clients; empty: they take the one that they asked."),
+    row("cluster-announce-port 0", Number(0, PORT), "Port told to clients; 0: port."),
+    row("cluster-announce-tls-port 0", Number(0, PORT), "TLS port told to clients; 0: tls-port."),
+    row("cluster-announce-bus-port 0", Number(0, PORT), "Bus port told to clients; 0: cluster-port."),
+    row("cluster-announce-hostname", HostName(), "Host name told to clients."),
+    row("cluster-announce-human-nodename", NodeName(), "Name of the node in its file."),
+    row(
+        "cluster-preferred-endpoint-type ip", Choice("ip hostname unknown-endpoint"), "Kind of address told to clients."
     ),
-    Directive(
-        "cluster-port", "0", Number(0, PORT), "Port of the cluster's bus; nothing listens there.", immutable=True
-    ),
-    Directive(
-        "cluster-announce-ip", "", Address(), "Address told to clients; empty: they take the one that they asked."
-    ),
-    Directive("cluster-announce-port", "0", Number(0, PORT), "Port told to clients; 0: port."),
-    Directive("cluster-announce-tls-port", "0", Number(0, PORT), "TLS port told to clients; 0: tls-port."),
-    Directive("cluster-announce-bus-port", "0", Number(0, PORT), "Bus port told to clients; 0: cluster-port."),
-    Directive("cluster-announce-hostname", "", HostName(), "Host name told to clients."),
-    Directive("cluster-announce-human-nodename", "", NodeName(), "Name of the node in its file."),
-    Directive(
-        "cluster-preferred-endpoint-type",
-        "ip",
-        Choice("ip hostname unknown-endpoint"),
-        "Kind of address told to clients.",
-    ),
-    Directive("cluster-require-full-coverage", "yes", YesNo(), "Stop serving keys if slots are missing."),
-    Directive("cluster-allow-reads-when-down", "no", YesNo(), "Allow reads while slots are missing."),
-    Directive(
-        "cluster-allow-pubsubshard-when-down", "yes", YesNo(), "Allow SSUBSCRIBE and SPUBLISH while slots are missing."
-    ),
+    row("cluster-require-full-coverage yes", YesNo(), "Stop serving keys if slots are missing."),
+    row("cluster-allow-reads-when-down no", YesNo(), "Allow reads while slots are missing."),
+    row("cluster-allow-pubsubshard-when-down yes", YesNo(), "Allow SSUBSCRIBE and SPUBLISH while slots are missing."),
 )

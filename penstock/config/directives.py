@@ -52,445 +52,363 @@ class Directive(NamedTuple):
     valkey_name: str = ""
 
 
+def row(line: str, kind: Kind, about: str, traits: str = "") -> Directive:
+    """A row. line: the name and the default, as in a file. traits: fields that are true, and others with `=`."""
+    name, _, default = line.partition(" ")
+    given = {field: text for field, _, text in [trait.partition("=") for trait in traits.split()]}
+    assert given.keys() <= set(Directive._fields), traits
+    return Directive(
+        name, default, kind, about, given.get("alias", ""), "immutable" in given, "protected" in given,
+        "hidden" in given, "secret" in given, given.get("only_in", ""), given.get("valkey_name", ""),
+    )  # fmt: skip
+
+
 USED: Final = (
     # The network
-    Directive("port", "6379", Number(0, 65535), "TCP port to listen on; 0 for none."),
-    Directive(
-        "bind",
-        "127.0.0.1",
+    row("port 6379", Number(0, 65535), "TCP port to listen on; 0 for none."),
+    row(
+        "bind 127.0.0.1",
         Addresses(),
         "Addresses to listen on; `*` and `-::*` mean all; with a leading `-`, a missing address is not an error.",
     ),
-    Directive("bind-source-addr", "", Text(), "Address from which to connect to the master and to targets of MIGRATE."),
-    Directive("unixsocket", "", FilePath(), "Path of a unix socket to listen on, too.", immutable=True),
-    Directive(
-        "unixsocketperm",
-        "0",
-        Octal(),
-        "Permission bits of the unix socket; 0 leaves them to the umask.",
-        immutable=True,
-    ),
-    Directive("tcp-backlog", "511", Number(0, INT), "Connections that may wait to be accepted.", immutable=True),
-    Directive("tcp-keepalive", "300", Number(0, INT), "Seconds of silence after which a peer is probed; 0 for never."),
-    Directive("timeout", "0", Number(0, INT), "Idle seconds after which a client is closed; 0 for never."),
-    Directive("protected-mode", "yes", YesNo(), "Refuse clients from other machines while there is no password."),
-    Directive("maxclients", "10000", Number(1, 2**32 - 1), "Maximum number of clients."),
-    Directive("proto-max-bulk-len", "536870912", Memory(2**20), "Maximum bytes of one argument."),
-    Directive(
-        "client-query-buffer-limit", "1073741824", Memory(2**20), "Maximum bytes of requests waiting for one client."
-    ),
-    Directive(
-        "client-output-buffer-limit",
-        "normal 0 0 0 slave 268435456 67108864 60 pubsub 33554432 8388608 60",
+    row("bind-source-addr", Text(), "Address from which to connect to the master and to targets of MIGRATE."),
+    row("unixsocket", FilePath(), "Path of a unix socket to listen on, too.", "immutable"),
+    row("unixsocketperm 0", Octal(), "Permission bits of the unix socket; 0 leaves them to the umask.", "immutable"),
+    row("tcp-backlog 511", Number(0, INT), "Connections that may wait to be accepted.", "immutable"),
+    row("tcp-keepalive 300", Number(0, INT), "Seconds of silence after which a peer is probed; 0 for never."),
+    row("timeout 0", Number(0, INT), "Idle seconds after which a client is closed; 0 for never."),
+    row("protected-mode yes", YesNo(), "Refuse clients from other machines while there is no password."),
+    row("maxclients 10000", Number(1, 2**32 - 1), "Maximum number of clients."),
+    row("proto-max-bulk-len 536870912", Memory(2**20), "Maximum bytes of one argument."),
+    row("client-query-buffer-limit 1073741824", Memory(2**20), "Maximum bytes of requests waiting for one client."),
+    row(
+        "client-output-buffer-limit normal 0 0 0 slave 268435456 67108864 60 pubsub 33554432 8388608 60",
         BufferLimits(),
         "Maximum bytes of replies waiting for a client, by class: hard limit, soft limit, seconds above it.",
     ),
     # TLS
-    Directive("tls-port", "0", Number(0, 65535), "TCP port for TLS; 0 for none."),
-    Directive("tls-cert-file", "", FilePath(), "The server's certificate (PEM), and those that lead to its authority."),
-    Directive("tls-key-file", "", FilePath(), "The certificate's private key (PEM)."),
-    Directive("tls-key-file-pass", "", Text(), "The key's password.", secret=True),
-    Directive("tls-client-cert-file", "", FilePath(), "Certificate for the link to a master, if it is another one."),
-    Directive("tls-client-key-file", "", FilePath(), "That certificate's private key."),
-    Directive("tls-client-key-file-pass", "", Text(), "The key's password.", secret=True),
-    Directive("tls-replication", "no", YesNo(), "Use TLS for the link to a master."),
-    Directive("tls-cluster", "no", YesNo(), "Use TLS for MIGRATE; there is no cluster bus."),
-    Directive("tls-dh-params-file", "", FilePath(), "Diffie-Hellman parameters for TLS 1.2."),
-    Directive("tls-ca-cert-file", "", FilePath(), "Authorities whose clients are trusted (PEM)."),
-    Directive("tls-ca-cert-dir", "", FilePath(), "Directory of such authorities."),
-    Directive("tls-auth-clients", "yes", Choice("no yes optional"), "Whether clients must show a certificate."),
-    Directive(
-        "tls-auth-clients-user",
-        "off",
-        Choice("CN off"),
-        "CN: a client acts as the user whose name its certificate has.",
-    ),
-    Directive("tls-protocols", "", Text(), "TLS versions; empty for 1.2 and 1.3."),
-    Directive("tls-ciphers", "", Text(), "Ciphers of TLS 1.2, in OpenSSL's notation."),
-    Directive("tls-ciphersuites", "", Text(), "Ciphers of TLS 1.3 (Python 3.15 or newer)."),
-    Directive("tls-groups", "", Text(), "Groups for the exchange of keys; more than one: Python 3.15 or newer."),
-    Directive("tls-prefer-server-ciphers", "no", YesNo(), "Prefer the server's order of ciphers."),
-    Directive("tls-session-caching", "yes", YesNo(), "Let clients continue TLS sessions."),
+    row("tls-port 0", Number(0, 65535), "TCP port for TLS; 0 for none."),
+    row("tls-cert-file", FilePath(), "The server's certificate (PEM), and those that lead to its authority."),
+    row("tls-key-file", FilePath(), "The certificate's private key (PEM)."),
+    row("tls-key-file-pass", Text(), "The key's password.", "secret"),
+    row("tls-client-cert-file", FilePath(), "Certificate for the link to a master, if it is another one."),
+    row("tls-client-key-file", FilePath(), "That certificate's private key."),
+    row("tls-client-key-file-pass", Text(), "The key's password.", "secret"),
+    row("tls-replication no", YesNo(), "Use TLS for the link to a master."),
+    row("tls-cluster no", YesNo(), "Use TLS for MIGRATE; there is no cluster bus."),
+    row("tls-dh-params-file", FilePath(), "Diffie-Hellman parameters for TLS 1.2."),
+    row("tls-ca-cert-file", FilePath(), "Authorities whose clients are trusted (PEM)."),
+    row("tls-ca-cert-dir", FilePath(), "Directory of such authorities."),
+    row("tls-auth-clients yes", Choice("no yes optional"), "Whether clients must show a certificate."),
+    row("tls-auth-clients-user off", Choice("CN off"), "CN: a client acts as the user whose name its certificate has."),
+    row("tls-protocols", Text(), "TLS versions; empty for 1.2 and 1.3."),
+    row("tls-ciphers", Text(), "Ciphers of TLS 1.2, in OpenSSL's notation."),
+    row("tls-ciphersuites", Text(), "Ciphers of TLS 1.3 (Python 3.15 or newer)."),
+    row("tls-groups", Text(), "Groups for the exchange of keys; more than one: Python 3.15 or newer."),
+    row("tls-prefer-server-ciphers no", YesNo(), "Prefer the server's order of ciphers."),
+    row("tls-session-caching yes", YesNo(), "Let clients continue TLS sessions."),
     # Access
-    Directive("requirepass", "", Text(), "Password of the default user; if empty, none is needed.", secret=True),
-    Directive(
-        "enable-protected-configs",
-        "no",
+    row("requirepass", Text(), "Password of the default user; if empty, none is needed.", "secret"),
+    row(
+        "enable-protected-configs no",
         Choice("no yes local"),
         "Clients that may CONFIG SET protected directives: none, all, or local ones.",
-        immutable=True,
+        "immutable",
     ),
-    Directive("enable-debug-command", "no", Choice("no yes local"), "Clients that may use DEBUG.", immutable=True),
-    Directive(
-        "enable-module-command", "no", Choice("no yes local"), "Clients that may use MODULE LOAD.", immutable=True
+    row("enable-debug-command no", Choice("no yes local"), "Clients that may use DEBUG.", "immutable"),
+    row("enable-module-command no", Choice("no yes local"), "Clients that may use MODULE LOAD.", "immutable"),
+    row("hide-user-data-from-log no", YesNo(), "Do not write users' data into the server's messages."),
+    row("aclfile", FilePath(), "File with the users; ACL LOAD reads it, ACL SAVE writes it.", "immutable"),
+    row(
+        "acl-pubsub-default resetchannels", Choice("allchannels resetchannels"), "Channels of a new user: all, or none."
     ),
-    Directive("hide-user-data-from-log", "no", YesNo(), "Do not write users' data into the server's messages."),
-    Directive("aclfile", "", FilePath(), "File with the users; ACL LOAD reads it, ACL SAVE writes it.", immutable=True),
-    Directive(
-        "acl-pubsub-default",
-        "resetchannels",
-        Choice("allchannels resetchannels"),
-        "Channels of a new user: all, or none.",
-    ),
-    Directive("acllog-max-len", "128", Number(0, LONG), "Maximum number of entries in ACL LOG."),
+    row("acllog-max-len 128", Number(0, LONG), "Maximum number of entries in ACL LOG."),
     # The server's process
-    Directive("databases", "16", Number(1, INT), "Number of databases.", immutable=True),
-    Directive("dir", ".", Folder(), "Directory of the log's files.", protected=True),
-    Directive(
-        "hz", "10", Number(0, INT, least=1, cap=500), "How often the server's cron runs in a second, as INFO shows it."
-    ),
-    Directive("pidfile", "", FilePath(), "File to write the process id to.", immutable=True),
-    Directive(
-        "loglevel",
-        "notice",
+    row("databases 16", Number(1, INT), "Number of databases.", "immutable"),
+    row("dir .", Folder(), "Directory of the log's files.", "protected"),
+    row("hz 10", Number(0, INT, least=1, cap=500), "How often the server's cron runs in a second, as INFO shows it."),
+    row("pidfile", FilePath(), "File to write the process id to.", "immutable"),
+    row(
+        "loglevel notice",
         Choice("debug verbose notice warning nothing"),
         "The least important messages that are written to the console or the log file.",
     ),
-    Directive("logfile", "", FilePath(), "File for messages, instead of the console.", immutable=True),
-    Directive(
-        "supervised",
-        "no",
+    row("logfile", FilePath(), "File for messages, instead of the console.", "immutable"),
+    row(
+        "supervised no",
         Choice("upstart systemd auto no"),
         "The supervisor that is notified when the server is ready.",
-        immutable=True,
+        "immutable",
     ),
-    Directive(
-        "busy-reply-threshold",
-        "5000",
+    row(
+        "busy-reply-threshold 5000",
         Number(0, LONG),
         "Milliseconds after which other clients get BUSY while a script runs.",
-        alias="lua-time-limit",
+        "alias=lua-time-limit",
     ),
     # The log
-    Directive(
-        "dbfilename",
-        "dump.rdb",
+    row(
+        "dbfilename dump.rdb",
         FileName("dbfilename"),
         "Name of the RDB file: saved, and loaded at a start without a log.",
-        protected=True,
+        "protected",
     ),
-    Directive("appendonly", "yes", YesNo(), "Log every change (Redis: no, because it also has snapshots)."),
-    Directive(
-        "appendfilename",
-        "appendonly.aof",
+    row("appendonly yes", YesNo(), "Log every change (Redis: no, because it also has snapshots)."),
+    row(
+        "appendfilename appendonly.aof",
         FileName("appendfilename"),
         "Prefix of the names of the log's files.",
-        immutable=True,
+        "immutable",
     ),
-    Directive(
-        "appenddirname",
-        "appendonlydir",
+    row(
+        "appenddirname appendonlydir",
         FileName("appenddirname", "dirname"),
         "Directory of the log's files, inside dir.",
-        immutable=True,
+        "immutable",
     ),
-    Directive(
-        "appendfsync",
-        "everysec",
+    row(
+        "appendfsync everysec",
         Choice("everysec always no"),
         "When the log is synced: before every reply, once a second, or when the operating system decides.",
     ),
-    Directive("no-appendfsync-on-rewrite", "no", YesNo(), "Do not sync while the log is rewritten."),
-    Directive(
-        "auto-aof-rewrite-percentage",
-        "100",
+    row("no-appendfsync-on-rewrite no", YesNo(), "Do not sync while the log is rewritten."),
+    row(
+        "auto-aof-rewrite-percentage 100",
         Number(0, INT),
         "Growth in percent since the last rewrite that starts the next one; 0 for never.",
     ),
-    Directive("auto-aof-rewrite-min-size", "67108864", Memory(), "A smaller log is not rewritten automatically."),
-    Directive("aof-load-truncated", "yes", YesNo(), "Start with a torn tail: cut it off."),
-    Directive("aof-load-corrupt-tail-max-size", "0", Number(0, LONG), "Maximum bytes of a damaged tail to cut off."),
-    Directive("aof-timestamp-enabled", "no", YesNo(), "Write the time into the log once a second."),
-    Directive("aof-rewrite-incremental-fsync", "yes", YesNo(), "Sync a new base file in parts."),
-    Directive("aof-disable-auto-gc", "no", YesNo(), "Keep log files that are no longer needed.", hidden=True),
+    row("auto-aof-rewrite-min-size 67108864", Memory(), "A smaller log is not rewritten automatically."),
+    row("aof-load-truncated yes", YesNo(), "Start with a torn tail: cut it off."),
+    row("aof-load-corrupt-tail-max-size 0", Number(0, LONG), "Maximum bytes of a damaged tail to cut off."),
+    row("aof-timestamp-enabled no", YesNo(), "Write the time into the log once a second."),
+    row("aof-rewrite-incremental-fsync yes", YesNo(), "Sync a new base file in parts."),
+    row("aof-disable-auto-gc no", YesNo(), "Keep log files that are no longer needed.", "hidden"),
     # Values
-    Directive(
-        "stream-node-max-bytes",
-        "4096",
+    row(
+        "stream-node-max-bytes 4096",
         Memory(),
         "Maximum bytes of a stream's listpack node, where approximate trims stop; 0 for no limit.",
     ),
-    Directive("stream-node-max-entries", "100", Number(0, LONG), "Maximum entries of such a node; 0 for no limit."),
-    Directive(
-        "stream-compress-after",
-        "16384",
+    row("stream-node-max-entries 100", Number(0, LONG), "Maximum entries of such a node; 0 for no limit."),
+    row(
+        "stream-compress-after 16384",
         Number(0, LONG),
         "Newest entries of a growing stream that are kept as they are sent; others are compressed. 0: none is.",
     ),
-    Directive("stream-idmp-duration", "100", Number(1, 86400), "Seconds that a new stream remembers idempotent ids."),
-    Directive(
-        "stream-idmp-maxsize", "100", Number(1, 10000), "Idempotent ids that a new stream remembers for each producer."
-    ),
-    Directive(
-        "hash-max-listpack-entries",
-        "512",
+    row("stream-idmp-duration 100", Number(1, 86400), "Seconds that a new stream remembers idempotent ids."),
+    row("stream-idmp-maxsize 100", Number(1, 10000), "Idempotent ids that a new stream remembers for each producer."),
+    row(
+        "hash-max-listpack-entries 512",
         Number(0, LONG),
         "Maximum fields of a compact hash.",
-        alias="hash-max-ziplist-entries",
+        "alias=hash-max-ziplist-entries",
     ),
-    Directive(
-        "hash-max-listpack-value", "64", Memory(), "Longest value of a compact hash.", alias="hash-max-ziplist-value"
-    ),
-    Directive(
-        "list-max-listpack-size", "-2", Number(-INT - 1, INT), "Size of a list's node.", alias="list-max-ziplist-size"
-    ),
-    Directive("set-max-intset-entries", "512", Number(0, LONG), "Maximum members of a compact set of integers."),
-    Directive("set-max-listpack-entries", "128", Number(0, LONG), "Maximum members of a compact set."),
-    Directive("set-max-listpack-value", "64", Number(0, LONG), "Longest member of a compact set."),
-    Directive("hll-sparse-max-bytes", "3000", Memory(), "Size at which a sparse HyperLogLog becomes dense."),
-    Directive(
-        "zset-max-listpack-entries",
-        "128",
+    row("hash-max-listpack-value 64", Memory(), "Longest value of a compact hash.", "alias=hash-max-ziplist-value"),
+    row("list-max-listpack-size -2", Number(-INT - 1, INT), "Size of a list's node.", "alias=list-max-ziplist-size"),
+    row("set-max-intset-entries 512", Number(0, LONG), "Maximum members of a compact set of integers."),
+    row("set-max-listpack-entries 128", Number(0, LONG), "Maximum members of a compact set."),
+    row("set-max-listpack-value 64", Number(0, LONG), "Longest member of a compact set."),
+    row("hll-sparse-max-bytes 3000", Memory(), "Size at which a sparse HyperLogLog becomes dense."),
+    row(
+        "zset-max-listpack-entries 128",
         Number(0, LONG),
         "Maximum members of a compact sorted set.",
-        alias="zset-max-ziplist-entries",
+        "alias=zset-max-ziplist-entries",
     ),
-    Directive(
-        "zset-max-listpack-value",
-        "64",
+    row(
+        "zset-max-listpack-value 64",
         Memory(),
         "Longest member of a compact sorted set.",
-        alias="zset-max-ziplist-value",
+        "alias=zset-max-ziplist-value",
     ),
     # Memory
-    Directive("maxmemory", "0", Memory(0, ULONG), "Bytes of memory above which keys are evicted or writes refused."),
-    Directive("maxmemory-clients", "0", MemoryOrPercent(), "Maximum memory of all clients together."),
-    Directive(
-        "maxmemory-policy",
-        "noeviction",
+    row("maxmemory 0", Memory(0, ULONG), "Bytes of memory above which keys are evicted or writes refused."),
+    row("maxmemory-clients 0", MemoryOrPercent(), "Maximum memory of all clients together."),
+    row(
+        "maxmemory-policy noeviction",
         Choice(
             "volatile-lru volatile-lfu volatile-random volatile-ttl volatile-lrm"
             " allkeys-lru allkeys-lfu allkeys-random allkeys-lrm noeviction"
         ),
         "Which keys are evicted: all or those that expire; least used, least changed, random, or first to expire.",
     ),
-    Directive("maxmemory-samples", "5", Number(1, 64), "Keys compared for one eviction."),
-    Directive("lfu-log-factor", "10", Number(0, INT), "How slowly usage counters rise."),
-    Directive("lfu-decay-time", "1", Number(0, INT), "Minutes after which a usage counter falls."),
-    Directive(
-        "bitmap-default-roaring", "no", YesNo(), "SETBIT, BITFIELD and BITOP make native bitmaps, which are compressed."
-    ),
-    Directive(
-        "lazyexpire-nested-arbitrary-keys",
-        "yes",
+    row("maxmemory-samples 5", Number(1, 64), "Keys compared for one eviction."),
+    row("lfu-log-factor 10", Number(0, INT), "How slowly usage counters rise."),
+    row("lfu-decay-time 1", Number(0, INT), "Minutes after which a usage counter falls."),
+    row("bitmap-default-roaring no", YesNo(), "SETBIT, BITFIELD and BITOP make native bitmaps, which are compressed."),
+    row(
+        "lazyexpire-nested-arbitrary-keys yes",
         YesNo(),
         "SCAN and RANDOMKEY in a transaction or a script remove expired keys.",
-        hidden=True,
+        "hidden",
     ),
     # Observation
-    Directive(
+    row(
         "notify-keyspace-events",
-        "",
         EventClasses(),
         "Keyspace events to publish: K by key, E by event, S, T, I and V with fields, then letters of event classes.",
     ),
-    Directive(
-        "slowlog-log-slower-than",
-        "10000",
+    row(
+        "slowlog-log-slower-than 10000",
         Number(-1, LONG),
         "Microseconds from which a request is slow; -1 for never.",
-        valkey_name="commandlog-execution-slower-than",
+        "valkey_name=commandlog-execution-slower-than",
     ),
-    Directive("slowlog-entry-max-argc", "32", Number(2, INT), "Maximum arguments kept of a slow request."),
-    Directive("slowlog-entry-max-string-len", "128", Number(1, INT), "Maximum bytes kept of each argument."),
-    Directive(
-        "slowlog-max-len",
-        "128",
+    row("slowlog-entry-max-argc 32", Number(2, INT), "Maximum arguments kept of a slow request."),
+    row("slowlog-entry-max-string-len 128", Number(1, INT), "Maximum bytes kept of each argument."),
+    row(
+        "slowlog-max-len 128",
         Number(0, LONG),
         "Maximum number of slow requests kept.",
-        valkey_name="commandlog-slow-execution-max-len",
+        "valkey_name=commandlog-slow-execution-max-len",
     ),
-    Directive(
-        "import-mode",
-        "no",
+    row(
+        "import-mode no",
         YesNo(),
         "Whether keys neither expire nor are evicted; CLIENT IMPORT-SOURCE sees what has expired.",
-        only_in="valkey",
+        "only_in=valkey",
     ),
-    Directive(
-        "commandlog-request-larger-than",
-        "1048576",
+    row(
+        "commandlog-request-larger-than 1048576",
         Number(-1, LONG),
         "Bytes from which a request is large; -1 for never.",
-        only_in="valkey",
+        "only_in=valkey",
     ),
-    Directive(
-        "commandlog-large-request-max-len",
-        "128",
+    row(
+        "commandlog-large-request-max-len 128",
         Number(0, LONG),
         "Maximum number of large requests kept.",
-        only_in="valkey",
+        "only_in=valkey",
     ),
-    Directive(
-        "commandlog-reply-larger-than",
-        "1048576",
+    row(
+        "commandlog-reply-larger-than 1048576",
         Number(-1, LONG),
         "Bytes from which a reply is large; -1 for never.",
-        only_in="valkey",
+        "only_in=valkey",
     ),
-    Directive(
-        "commandlog-large-reply-max-len",
-        "128",
+    row(
+        "commandlog-large-reply-max-len 128",
         Number(0, LONG),
         "Maximum number of requests with large replies kept.",
-        only_in="valkey",
+        "only_in=valkey",
     ),
-    Directive(
-        "latency-monitor-threshold",
-        "0",
-        Number(0, LONG),
-        "Milliseconds from which LATENCY records an event; 0 for never.",
+    row(
+        "latency-monitor-threshold 0", Number(0, LONG), "Milliseconds from which LATENCY records an event; 0 for never."
     ),
-    Directive("latency-tracking", "yes", YesNo(), "Keep a histogram of each command's times."),
-    Directive(
-        "latency-tracking-info-percentiles", "50 99 99.9", Percentiles(), "Percentiles that INFO latencystats shows."
-    ),
-    Directive(
-        "watch-group-changes",
-        "no",
+    row("latency-tracking yes", YesNo(), "Keep a histogram of each command's times."),
+    row("latency-tracking-info-percentiles 50 99 99.9", Percentiles(), "Percentiles that INFO latencystats shows."),
+    row(
+        "watch-group-changes no",
         YesNo(),
         "Changes of a stream's groups make transactions that watch it fail, and are told to clients that track it.",
     ),
-    Directive(
-        "tracking-table-max-keys",
-        "1000000",
+    row(
+        "tracking-table-max-keys 1000000",
         Number(0, LONG),
         "Keys remembered for client-side caching; above, some are dropped at random; 0 for no limit.",
     ),
     # Penstock's own
-    Directive(
-        "metrics-port", "0", Number(0, 65535), "Port for Prometheus's scrapes over HTTP; 0 for none.", immutable=True
-    ),
-    Directive("metrics-bind", "127.0.0.1", Text(), "Address that metrics-port listens on.", immutable=True),
-    Directive(
-        "metrics-password", "", Text(), "Password that a scrape must have; if empty, none is needed.", secret=True
-    ),
-    Directive("metrics-streams", "*", Text(), "Pattern of the streams that the metrics show one by one."),
-    Directive("metrics-max-streams", "500", Number(0, INT), "Maximum number of them; those with trouble come first."),
-    Directive("console-port", "0", Number(0, 65535), "Port of the console over HTTP; 0 for none.", immutable=True),
-    Directive("console-bind", "127.0.0.1", Text(), "Address that console-port listens on.", immutable=True),
-    Directive(
-        "compat-version",
-        "newest",
+    row("metrics-port 0", Number(0, 65535), "Port for Prometheus's scrapes over HTTP; 0 for none.", "immutable"),
+    row("metrics-bind 127.0.0.1", Text(), "Address that metrics-port listens on.", "immutable"),
+    row("metrics-password", Text(), "Password that a scrape must have; if empty, none is needed.", "secret"),
+    row("metrics-streams *", Text(), "Pattern of the streams that the metrics show one by one."),
+    row("metrics-max-streams 500", Number(0, INT), "Maximum number of them; those with trouble come first."),
+    row("console-port 0", Number(0, 65535), "Port of the console over HTTP; 0 for none.", "immutable"),
+    row("console-bind 127.0.0.1", Text(), "Address that console-port listens on.", "immutable"),
+    row(
+        "compat-version newest",
         Choice("newest 8.12 8.10 8.8 8.6 8.4 8.2 8.0 7.2 valkey-9.1 valkey-9.2"),
         "Clients see the commands, options and reply fields of this server; others are hidden.",
-        immutable=True,
+        "immutable",
     ),
-    Directive(
-        "penstock-test-clock",
-        "no",
+    row(
+        "penstock-test-clock no",
         YesNo(),
         "PENSTOCK.CLOCK may stop and move the server's clock: for tests of what takes minutes.",
-        immutable=True,
+        "immutable",
     ),
-    Directive(
-        "aof-skip-unknown",
-        "no",
+    row(
+        "aof-skip-unknown no",
         YesNo(),
         "Leave out lines of the log that name no command, instead of refusing to start; they are counted and named.",
     ),
     # Snapshots
-    Directive(
-        "save", "", SavePoints(), "When to save an RDB file: after so many seconds, if there were so many changes."
-    ),
-    Directive("rdbcompression", "yes", YesNo(), "Compress strings in it, and in DUMP; plain Python only in DUMP."),
-    Directive("rdbchecksum", "yes", YesNo(), "A checksum at its end.", immutable=True),
-    Directive(
-        "rdb-key-save-delay",
-        "0",
+    row("save", SavePoints(), "When to save an RDB file: after so many seconds, if there were so many changes."),
+    row("rdbcompression yes", YesNo(), "Compress strings in it, and in DUMP; plain Python only in DUMP."),
+    row("rdbchecksum yes", YesNo(), "A checksum at its end.", "immutable"),
+    row(
+        "rdb-key-save-delay 0",
         Number(-INT - 1, INT),
         "Microseconds to wait for each key that is saved; below 0, keys for which one is waited.",
-        hidden=True,
+        "hidden",
     ),
-    Directive(
-        "key-load-delay",
-        "0",
+    row(
+        "key-load-delay 0",
         Number(-INT - 1, INT),
         "Microseconds to wait for each key that is loaded; below 0, keys for which one is waited.",
-        hidden=True,
+        "hidden",
     ),
-    Directive(
-        "stop-writes-on-bgsave-error",
-        "yes",
+    row(
+        "stop-writes-on-bgsave-error yes",
         YesNo(),
         "Refuse writes after a save that failed, if there are save points and there is no log.",
     ),
-    Directive("shutdown-on-sigint", "default", ShutdownOptions("default save nosave now force"), "What SIGINT does."),
-    Directive("shutdown-on-sigterm", "default", ShutdownOptions("default save nosave now force"), "What SIGTERM does."),
-    Directive(
-        "rdb-compat-version",
-        "7.2",
+    row("shutdown-on-sigint default", ShutdownOptions("default save nosave now force"), "What SIGINT does."),
+    row("shutdown-on-sigterm default", ShutdownOptions("default save nosave now force"), "What SIGTERM does."),
+    row(
+        "rdb-compat-version 7.2",
         Choice("5.0 6.0 6.2 7.0 7.2 7.4 8.0 8.2 8.4 8.6 8.8 8.10 8.12"),
         "The oldest Redis that must read RDB files and DUMP's payloads; what needs a later one is written for that.",
     ),
-    Directive(
-        "aof-compat-version",
-        "newest",
+    row(
+        "aof-compat-version newest",
         Choice("newest 8.12 8.10 8.8 8.6 8.4 8.2 8.0 7.4 7.2 7.0"),
         "The oldest Redis that must be able to load the log (8.6: from 8.6.2 on); a change starts a rewrite.",
     ),
-    Directive(
-        "aof-use-rdb-preamble",
-        "no",
+    row(
+        "aof-use-rdb-preamble no",
         YesNo(),
         "A rewrite writes an RDB file, as Redis does; of requests where aof-compat-version could not read that.",
     ),
-    Directive(
-        "aof-compat-consumer",
-        "released",
+    row(
+        "aof-compat-consumer released",
         Text(),
         "Consumer that owns released entries in a log for a Redis before 8.8, which does not have XNACK.",
     ),
     # Replication
-    Directive("replicaof", "", MasterAddress(), "Host and port of the master.", alias="slaveof", immutable=True),
-    Directive("masterauth", "", Text(), "The master's password.", secret=True, valkey_name="primaryauth"),
-    Directive("masteruser", "", Text(), "User name at the master.", secret=True, valkey_name="primaryuser"),
-    Directive(
-        "replica-serve-stale-data",
-        "yes",
+    row("replicaof", MasterAddress(), "Host and port of the master.", "immutable alias=slaveof"),
+    row("masterauth", Text(), "The master's password.", "secret valkey_name=primaryauth"),
+    row("masteruser", Text(), "User name at the master.", "secret valkey_name=primaryuser"),
+    row(
+        "replica-serve-stale-data yes",
         YesNo(),
         "Serve clients without a connection to the master.",
-        alias="slave-serve-stale-data",
+        "alias=slave-serve-stale-data",
     ),
-    Directive("replica-read-only", "yes", YesNo(), "Refuse writes on a replica.", alias="slave-read-only"),
-    Directive("replica-priority", "100", Number(0, INT), "Priority in a failover.", alias="slave-priority"),
-    Directive("replica-announced", "yes", YesNo(), "Whether sentinels report this replica."),
-    Directive("replica-announce-ip", "", Text(), "Address announced to the master.", alias="slave-announce-ip"),
-    Directive(
-        "replica-announce-port", "0", Number(0, 65535), "Port announced to the master.", alias="slave-announce-port"
-    ),
-    Directive(
-        "replica-ignore-maxmemory", "yes", YesNo(), "Leave eviction to the master.", alias="slave-ignore-maxmemory"
-    ),
-    Directive(
-        "repl-backlog-size",
-        "1048576",
-        Memory(1, least=16384),
-        "Bytes of changes kept for replicas that reconnect.",
-    ),
-    Directive(
-        "repl-backlog-ttl", "3600", Number(0, LONG), "Seconds without replicas after which the backlog is freed."
-    ),
-    Directive("repl-timeout", "60", Number(1, INT), "Seconds of silence after which a link is closed."),
-    Directive(
-        "repl-ping-replica-period", "10", Number(1, INT), "Seconds between pings.", alias="repl-ping-slave-period"
-    ),
-    Directive("repl-diskless-sync", "yes", YesNo(), "Send a full copy without writing a file."),
-    Directive("repl-diskless-sync-delay", "5", Number(0, INT), "Seconds to wait for more replicas."),
-    Directive("repl-diskless-sync-max-replicas", "0", Number(0, INT), "Number of replicas that end the wait."),
-    Directive(
-        "min-replicas-to-write",
-        "0",
+    row("replica-read-only yes", YesNo(), "Refuse writes on a replica.", "alias=slave-read-only"),
+    row("replica-priority 100", Number(0, INT), "Priority in a failover.", "alias=slave-priority"),
+    row("replica-announced yes", YesNo(), "Whether sentinels report this replica."),
+    row("replica-announce-ip", Text(), "Address announced to the master.", "alias=slave-announce-ip"),
+    row("replica-announce-port 0", Number(0, 65535), "Port announced to the master.", "alias=slave-announce-port"),
+    row("replica-ignore-maxmemory yes", YesNo(), "Leave eviction to the master.", "alias=slave-ignore-maxmemory"),
+    row("repl-backlog-size 1048576", Memory(1, least=16384), "Bytes of changes kept for replicas that reconnect."),
+    row("repl-backlog-ttl 3600", Number(0, LONG), "Seconds without replicas after which the backlog is freed."),
+    row("repl-timeout 60", Number(1, INT), "Seconds of silence after which a link is closed."),
+    row("repl-ping-replica-period 10", Number(1, INT), "Seconds between pings.", "alias=repl-ping-slave-period"),
+    row("repl-diskless-sync yes", YesNo(), "Send a full copy without writing a file."),
+    row("repl-diskless-sync-delay 5", Number(0, INT), "Seconds to wait for more replicas."),
+    row("repl-diskless-sync-max-replicas 0", Number(0, INT), "Number of replicas that end the wait."),
+    row(
+        "min-replicas-to-write 0",
         Number(0, INT),
         "With fewer replicas, writes are refused.",
-        alias="min-slaves-to-write",
+        "alias=min-slaves-to-write",
     ),
-    Directive(
-        "min-replicas-max-lag",
-        "10",
+    row(
+        "min-replicas-max-lag 10",
         Number(0, INT),
         "Maximum lag of those replicas in seconds.",
-        alias="min-slaves-max-lag",
+        "alias=min-slaves-max-lag",
     ),
 )
 
