@@ -12,6 +12,7 @@ from penstock.storage.policies.group_policy import LAST_SERIAL, GroupPolicy, Gro
 from penstock.storage.policies.key_order import KeyOrder
 from penstock.storage.policies.stream_policies import NONE
 from penstock.storage.streams import ids
+from penstock.storage.streams.entry_deletion import deleted_below
 from penstock.storage.streams.ids import StreamId
 from penstock.storage.streams.pending.group import Group
 from penstock.storage.streams.pending.pending_block import PendingBlock
@@ -81,15 +82,12 @@ def _follow(group: Group, choice: Choice) -> None:
 
 def _forget_gone(stream: Stream, group: Group, policy: GroupPolicy, choice: Choice, now_ms: int) -> None:
     """Trimmed entries, and those that have expired, may not be chosen."""
-    first_id = stream.first_id if stream.length else stream.last_id + 1
-    for entry_id in [*choice.seen.irange(None, first_id - 1), *choice.expired.irange(None, first_id - 1)]:
+    below = deleted_below(stream)
+    for entry_id in [*choice.seen.irange(None, below - 1), *choice.expired.irange(None, below - 1)]:
         choice.drop(entry_id)
-    if first_id > choice.deleted_below:
-        for block, slot in group.pel.by_id.walk(choice.deleted_below):
-            if block.id_at(slot) >= first_id:
-                break
-            policy.forget_deleted(block.id_at(slot))
-        choice.deleted_below = first_id
+    for block, slot in group.pel.by_id.between(choice.deleted_below, below):
+        policy.forget_deleted(block.id_at(slot))
+    choice.deleted_below = max(choice.deleted_below, below)
     policy.expire_candidates(now_ms)
 
 

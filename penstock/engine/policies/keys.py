@@ -11,6 +11,7 @@ from penstock.engine.policies.entry_fields import key_value
 from penstock.storage.policies.group_policy import GroupPolicy, GroupSettings
 from penstock.storage.policies.key_order import KeyOrder
 from penstock.storage.policies.stream_policies import NONE
+from penstock.storage.streams.entry_deletion import deleted_below
 from penstock.storage.streams.ids import StreamId
 from penstock.storage.streams.pending.group import Group
 from penstock.storage.streams.pending.pending_block import RELEASED
@@ -67,7 +68,9 @@ def make_next_ready(
     ctx: Context, key: bytes, stream: Stream, group: Group, policy: GroupPolicy, order: KeyOrder
 ) -> None:
     """After a command: the next entry of each value that is free now is ready, and readers may get it."""
-    _forget_trimmed(stream, group, policy, order)
+    for block, slot in group.pel.by_id.between(order.deleted_below, deleted_below(stream)):
+        policy.forget_deleted(block.id_at(slot))
+    order.deleted_below = max(order.deleted_below, deleted_below(stream))
     if order.full_at and not _is_full(stream, group, policy, order):
         order.full_at = 0
         ctx.signal(key)
@@ -97,14 +100,3 @@ def _make_ready(policy: GroupPolicy, order: KeyOrder, values: list[bytes], now_m
         for entry_id in order.last_free(value, freed[value]):
             if entry_id in order.waiting:
                 policy.release(entry_id, now_ms)
-
-
-def _forget_trimmed(stream: Stream, group: Group, policy: GroupPolicy, order: KeyOrder) -> None:
-    """Pending entries below the first live one are deleted. O(log b), and O(1) for each new one."""
-    first_id = stream.first_id if stream.length else stream.last_id + 1
-    if first_id > order.deleted_below:
-        for block, slot in group.pel.by_id.walk(order.deleted_below):
-            if block.id_at(slot) >= first_id:
-                break
-            policy.forget_deleted(block.id_at(slot))
-        order.deleted_below = first_id

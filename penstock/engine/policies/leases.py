@@ -18,6 +18,7 @@ from penstock.storage.policies.group_policy import BEFORE_ALL, GroupPolicy
 from penstock.storage.policies.key_order import KeyOrder
 from penstock.storage.policies.stream_policies import NONE
 from penstock.storage.streams import ids
+from penstock.storage.streams.entry_deletion import deleted_below
 from penstock.storage.streams.ids import StreamId
 from penstock.storage.streams.pending import claim_walk, lease_walk
 from penstock.storage.streams.pending.consumer import Consumer
@@ -359,16 +360,10 @@ def drop_ended(ctx: Context, key: bytes, group: Group, policy: GroupPolicy, slot
 
 def drop_trimmed(ctx: Context, key: bytes, stream: Stream, group: Group, policy: GroupPolicy) -> None:
     """`drop_ended` for the entries that were trimmed since the last call. O(log b), and O(1) for each."""
-    first_id = stream.first_id if stream.length else stream.last_id + 1
-    if policy.settings.ack_wait_ms == NONE or first_id <= policy.trimmed_below:
-        return
-    trimmed: list[PendingSlot] = []
-    for block, slot in group.pel.by_id.walk(policy.trimmed_below):
-        if block.id_at(slot) >= first_id:
-            break
-        trimmed.append((block, slot))
-    policy.trimmed_below = first_id
-    drop_ended(ctx, key, group, policy, trimmed)
+    if policy.settings.ack_wait_ms != NONE:
+        trimmed = group.pel.by_id.between(policy.trimmed_below, deleted_below(stream))
+        policy.trimmed_below = max(policy.trimmed_below, deleted_below(stream))
+        drop_ended(ctx, key, group, policy, trimmed)
 
 
 def next_ms(ctx: Context, stream: Stream, group: Group, policy: GroupPolicy) -> int:

@@ -68,18 +68,17 @@ def _remove_run_from_nodes(stream: Stream, segment: Segment, start: int, stop: i
         start = end
 
 
+def deleted_below(stream: Stream) -> StreamId:
+    """No entry below this id is live: that of the oldest one, or the one behind the last id. O(1)."""
+    return stream.first_id if stream.length else stream.last_id + 1
+
+
 def drop_references_below(group: Group, limit: StreamId) -> list[StreamId]:
     """Remove a group's pending entries below an id, which must be deleted ones; returns their ids, ascending.
 
     O(slots of a block) where there are none; else O(log b) for each.
     """
-    dropped: list[StreamId] = []
-    if not group.pel.count or id_of(group.pel.by_id.first()) >= limit:
-        return dropped
-    for pending_slot in group.pel.by_id.walk(ZERO):
-        if id_of(pending_slot) >= limit:
-            break
-        dropped.append(id_of(pending_slot))
+    dropped = list(map(id_of, group.pel.by_id.between(ZERO, limit)))
     for entry_id in dropped:
         group.pel.acknowledge(*halves(entry_id))
     return dropped

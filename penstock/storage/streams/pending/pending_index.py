@@ -4,6 +4,7 @@ from array import array
 from bisect import bisect_right
 from collections.abc import Iterator
 from heapq import merge
+from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from sortedcontainers import SortedDict
@@ -127,6 +128,10 @@ class PendingIndex:
         if self.rewound:
             return merge(self.walk_blocks(start), self.walk_rewound(start), key=id_of)
         return self.walk_blocks(start)
+
+    def between(self, start: StreamId, stop: StreamId) -> list[PendingSlot]:
+        """The pending entries from `start` to below `stop`, ascending. O(log b), and O(1) for each; O(1) for none."""
+        return [] if start >= stop else list(takewhile(lambda found: id_of(found) < stop, self.walk(start)))
 
     def walk_blocks(self, start: StreamId) -> Iterator[PendingSlot]:
         """As `walk`, without rewound pending entries."""
