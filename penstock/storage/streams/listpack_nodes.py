@@ -104,7 +104,7 @@ class Node:
         self.total += 1
         ms -= self.first_ms
         seq -= self.first_seq
-        distance = 4 if 0 <= ms <= 127 and 0 <= seq <= 127 else integer_size(ms) + integer_size(seq)
+        distance = (2 if 0 <= ms <= 127 else integer_size(ms)) + (2 if 0 <= seq <= 127 else integer_size(seq))
         if fields[::2] == self._names:
             self.entries_size += self._same_fields_size + distance + size
             for at in range(1, len(fields), 2):
