@@ -209,7 +209,8 @@ class Settings:
 
         If one does, all values are restored, and all watchers of the directives so far are called again.
         """
-        changed = [row.name for row in rows if self._has_changed(row, before) or row.name in self._watched_always]
+        now, always = self._values, self._watched_always
+        changed = [row.name for row in rows if now[row.name] != before[row.name] or row.name in always]
         shown = {row.name: name for row, name in zip(rows, names, strict=True)}
         called: list[Callable[[], None]] = []
         asked: list[str] = []
@@ -231,9 +232,6 @@ class Settings:
                 if callback not in called:
                     called.append(callback)
                     callback()
-
-    def _has_changed(self, row: Directive, before: dict[str, str]) -> bool:
-        return self._values[row.name] != before[row.name]
 
     def _undo(self, asked: Sequence[str]) -> None:
         """Directives that no watcher has refused have their former values again."""

@@ -227,7 +227,7 @@ def _exact(word: bytes) -> tuple[int, int] | None:
             return None
     if _is_nought(parts):
         return 0, 1
-    if _is_far(parts[4]):
+    if len((parts[4] or b"").lstrip(b"+-0")) > FAR:
         return None
     decimals = parts[2] or parts[3] or b""
     digits = (parts[1] or b"") + decimals
@@ -258,10 +258,6 @@ def plain_decimal(word: bytes) -> tuple[int, int] | None:
     if above <= 0:
         return None if above < 0 else (0, 1)
     return (-above if start else above, below)
-
-
-def _is_far(exponent: bytes | None) -> bool:
-    return exponent is not None and len(exponent.lstrip(b"+-0")) > FAR
 
 
 def rounded(number: int, below: int) -> LongDouble | None:

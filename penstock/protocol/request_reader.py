@@ -78,10 +78,6 @@ class RequestReader:
         """Whether a request, or a part of one, has been fed and not taken."""
         return self.pending > 0 or (self._strict is not None and self._strict.is_amid)
 
-    def _is_strict_amid(self) -> bool:
-        """Whether the strict parser is inside a request."""
-        return self._strict is not None and self._strict.is_amid
-
     def use_limits(self, limits: Limits) -> None:
         """Apply other limits from the next word on."""
         self.limits = limits
@@ -152,9 +148,8 @@ class RequestReader:
 
     def _update_pending(self) -> None:
         """Compute `_is_plain` and `pending`."""
-        self._is_plain = not (
-            self._later or self._ready or self._strict_size or self._is_strict_amid() or self._failure is not None
-        )
+        is_amid = self._strict is not None and self._strict.is_amid
+        self._is_plain = not (self._later or self._ready or self._strict_size or is_amid or self._failure is not None)
         self._count_pending()
 
     def _count_pending(self) -> None:

@@ -11,7 +11,6 @@ from penstock.engine.context import Context
 from penstock.engine.table.command_table import command
 from penstock.errors import ReplyError
 from penstock.protocol import reply
-from penstock.storage.keyspace import Database
 
 FLUSH_HISTORY: Final = (
     ("4.0.0", "Added the `ASYNC` flushing mode modifier."),
@@ -116,7 +115,7 @@ def _break_swapped(ctx: Context, db_index: int, partner: int) -> None:
         if watched_index != db_index:
             continue
         place = (db_index, key)
-        is_live = _is_live(ctx, now, key)
+        is_live = key in now.values and now.expires.get(key, ctx.now_ms) >= ctx.now_ms
         for session in ctx.clients.watchers[place]:
             if is_live or (key in before.values and place not in session.watched_stale):
                 session.watch_broken = True
@@ -124,10 +123,6 @@ def _break_swapped(ctx: Context, db_index: int, partner: int) -> None:
                 session.watched_stale.add(place)
             else:
                 session.watched_stale.discard(place)
-
-
-def _is_live(ctx: Context, db: Database, key: bytes) -> bool:
-    return key in db.values and db.expires.get(key, ctx.now_ms) >= ctx.now_ms
 
 
 def _break_watches(ctx: Context, db_index: int, key: bytes) -> None:

@@ -157,10 +157,6 @@ def _quicklist(ctx: Context, args: list[bytes]) -> bytes:
     return reply.simple(b"Quicklist structure printed on stdout")
 
 
-def _digest(ctx: Context, args: list[bytes]) -> bytes:
-    return reply.simple(digests.of_keyspace(ctx.keyspace).hex().encode())
-
-
 def _digest_value(ctx: Context, args: list[bytes]) -> bytes:
     return reply.array([reply.simple(digests.of_value(ctx.value(key)).hex().encode()) for key in args[2:]])
 
@@ -202,17 +198,6 @@ def _htstats_key(ctx: Context, args: list[bytes]) -> bytes:
     return reply.verbatim(_table(len(value)), ctx.resp3)
 
 
-# -- replies ----------------------------------------------------------------------------------------------------------
-
-
-def _protocol(ctx: Context, args: list[bytes]) -> bytes:
-    return debug_protocol.sample(args[2].lower(), ctx.resp3)
-
-
-def _error(ctx: Context, args: list[bytes]) -> bytes:
-    return reply.error(reply.flat(args[2]))
-
-
 # -- accepted, without effect -----------------------------------------------------------------------------------------
 
 
@@ -241,10 +226,6 @@ def _replybuffer(ctx: Context, args: list[bytes]) -> bytes:
     if args[3].upper() not in (b"NEVER", b"RESET"):
         arguments.integer(args[3])
     return reply.OK
-
-
-def _structsize(ctx: Context, args: list[bytes]) -> bytes:
-    return reply.bulk(b"bits:64 ")
 
 
 def _client_eviction(ctx: Context, args: list[bytes]) -> bytes:
@@ -294,10 +275,6 @@ HELP: Final = (
 )
 
 
-def _help(ctx: Context, args: list[bytes]) -> bytes:
-    return help_reply("DEBUG", HELP)
-
-
 # -- the table --------------------------------------------------------------------------------------------------------
 
 ANY: Final = 2**31  # any number of arguments
@@ -307,10 +284,10 @@ SUBCOMMANDS: Final[dict[bytes, tuple[int, int, Subcommand]]] = {  # by name: min
     b"CHANGE-REPL-ID": (0, 0, _change_repl_id),
     b"CLIENT-EVICTION": (0, 0, _client_eviction),
     b"DICT-RESIZING": (1, 1, _ok),
-    b"DIGEST": (0, 0, _digest),
+    b"DIGEST": (0, 0, lambda ctx, args: reply.simple(digests.of_keyspace(ctx.keyspace).hex().encode())),
     b"DIGEST-VALUE": (0, ANY, _digest_value),
-    b"ERROR": (1, 1, _error),
-    b"HELP": (0, 0, _help),
+    b"ERROR": (1, 1, lambda ctx, args: reply.error(reply.flat(args[2]))),
+    b"HELP": (0, 0, lambda ctx, args: help_reply("DEBUG", HELP)),
     b"HTSTATS": (1, ANY, _htstats),
     b"HTSTATS-KEY": (1, 2, _htstats_key),
     b"KEYSIZES-HIST-ASSERT": (1, 1, _switch),
@@ -320,7 +297,7 @@ SUBCOMMANDS: Final[dict[bytes, tuple[int, int, Subcommand]]] = {  # by name: min
     b"OBJECT": (1, 1, _object),
     b"PAUSE-CRON": (1, 1, _pause_cron),
     b"POPULATE": (1, 3, _populate),
-    b"PROTOCOL": (1, 1, _protocol),
+    b"PROTOCOL": (1, 1, lambda ctx, args: debug_protocol.sample(args[2].lower(), ctx.resp3)),
     b"QUICKLIST": (1, 2, _quicklist),
     b"QUICKLIST-PACKED-THRESHOLD": (1, 1, _packed_threshold),
     b"RELOAD": (0, ANY, _reload),
@@ -331,5 +308,5 @@ SUBCOMMANDS: Final[dict[bytes, tuple[int, int, Subcommand]]] = {  # by name: min
     b"SET-DISABLE-DENY-SCRIPTS": (1, 1, _set_disable_deny_scripts),
     b"SET-SKIP-CHECKSUM-VALIDATION": (1, 1, _ok),
     b"SLEEP": (1, 1, _sleep),
-    b"STRUCTSIZE": (0, 0, _structsize),
+    b"STRUCTSIZE": (0, 0, lambda ctx, args: reply.bulk(b"bits:64 ")),
 }

@@ -24,23 +24,17 @@ from penstock.protocol import reply
     "O(N) where N is the total number of Redis commands",
 )
 def command_all(ctx: Context, args: list[bytes]) -> bytes:
-    return _whole(ctx, "info", _all_infos)
+    return _whole(
+        ctx, "info", lambda: reply.array([descriptions.info(row, ctx.resp3) for row in ctx.commands.rows.values()])
+    )
 
 
-def _whole(ctx: Context, name: str, made: Callable[[Context], bytes]) -> bytes:
+def _whole(ctx: Context, name: str, made: Callable[[], bytes]) -> bytes:
     """A reply about all commands, which the engine keeps: every redis-cli asks for it when it starts (10 ms)."""
     kept, name = ctx.telemetry.descriptions, name + ("3" if ctx.resp3 else "2")
     if name not in kept:
-        kept[name] = made(ctx)
+        kept[name] = made()
     return kept[name]
-
-
-def _all_infos(ctx: Context) -> bytes:
-    return reply.array([descriptions.info(row, ctx.resp3) for row in ctx.commands.rows.values()])
-
-
-def _all_docs(ctx: Context) -> bytes:
-    return _docs(ctx, ctx.commands.rows.values())
 
 
 def _docs(ctx: Context, rows: Iterable[Row]) -> bytes:
@@ -77,7 +71,7 @@ def command_info(ctx: Context, args: list[bytes]) -> bytes:
 def command_docs(ctx: Context, args: list[bytes]) -> bytes:
     """Unknown names are left out."""
     if len(args) == 2:
-        return _whole(ctx, "docs", _all_docs)
+        return _whole(ctx, "docs", lambda: _docs(ctx, ctx.commands.rows.values()))
     return _docs(ctx, [row for row in [_named(ctx, name) for name in args[2:]] if row is not None])
 
 

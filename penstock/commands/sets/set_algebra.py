@@ -98,10 +98,6 @@ def _read_counting(args: list[bytes], flag: bytes) -> tuple[list[bytes], int]:
     return args[2 : 2 + count], limit
 
 
-def _limited(count: int, limit: int) -> bytes:
-    return reply.integer(min(count, limit) if limit else count)
-
-
 # -- commands --------------------------------------------------------------------------------------------------------
 
 
@@ -125,7 +121,8 @@ def _declare(
 
     def counted(ctx: Context, args: list[bytes]) -> bytes:
         keys, most = _read_counting(args, flag)
-        return _limited(len(combined(_read_sets(ctx, keys))), most)
+        count = len(combined(_read_sets(ctx, keys)))
+        return reply.integer(min(count, most) if most else count)
 
     command(
         f"{name} key [key ...]",

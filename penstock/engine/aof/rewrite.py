@@ -102,7 +102,8 @@ class StreamLines:
         stream, key = self._stream, self._key
         has_strays = any(group.pel.by_id.rewound for group in self._groups)
         if has_strays:
-            yield from self._add_placeholders(_ascending(self._pending_ids()))
+            pending_ids = [block.id_at(slot) for group in self._groups for block, slot in group.pel.by_id.walk(0)]
+            yield from self._add_placeholders(_ascending(pending_ids))
             yield from self._pending()
             yield pack((b"XTRIM", key, b"MAXLEN", b"0"))
             absent = _ascending(self._recorded_ids())
@@ -123,10 +124,6 @@ class StreamLines:
         yield from group_effects.position_lines(key, stream, self._groups)
 
     # -- entries ----------------------------------------------------------------------------------------------------
-
-    def _pending_ids(self) -> list[StreamId]:
-        """The ids of what is pending, in no order."""
-        return [block.id_at(slot) for group in self._groups for block, slot in group.pel.by_id.walk(0)]
 
     def _deleted_pending_ids(self) -> list[StreamId]:
         """The ids of deleted pending entries, in no order; there are no rewound pending entries."""

@@ -24,7 +24,6 @@ from penstock.storage.streams.pending.pending_block import (
     COUNT_UP,
     KEEP_COUNT,
     RELEASED,
-    PendingBlock,
     PendingRun,
     PendingSlot,
     total_of,
@@ -190,7 +189,7 @@ def _claim_ids(
         if attempts is not None and run is not None:
             run = (run[0], run[1], run[1] + 1)
             if _is_over(attempts, (run[0], run[1]), min_idle_ms, ctx.now_ms):
-                if not _is_in(claimed, run[0], run[1]):
+                if not any(run[0] is block and first <= run[1] < stop for block, first, stop in claimed):
                     attempts.move_to_dead_letters((run[0], run[1]), run[0].counts[run[1]])
                 at += 1
                 continue
@@ -211,11 +210,6 @@ def _claim_ids(
         at += 1
     pel.give_all(claimed[handed_over:], consumer, delivered_ms, count_change)
     return claimed
-
-
-def _is_in(runs: list[PendingRun], block: PendingBlock, slot: int) -> bool:
-    """Whether an entry is in one of the runs. O(runs)."""
-    return any(block is run[0] and run[1] <= slot < run[2] for run in runs)
 
 
 def _is_over(attempts: Attempts, found: PendingSlot, min_idle_ms: int, now_ms: int) -> bool:

@@ -192,17 +192,13 @@ def xinfo_consumers(ctx: Context, args: list[bytes]) -> bytes:
                 (b"name", reply.bulk(consumer.name)),
                 (b"pending", reply.integer(consumer.pending)),
                 (b"idle", reply.integer(max(ctx.now_ms - consumer.seen_ms, 0))),
-                (b"inactive", reply.integer(_inactive_ms(ctx, consumer))),
+                (b"inactive", reply.integer(-1 if consumer.active_ms < 0 else max(ctx.now_ms - consumer.active_ms, 0))),
             ],
             ctx.resp3,
         )
         for consumer in group.consumers_by_name()
     ]
     return reply.array(rows)
-
-
-def _inactive_ms(ctx: Context, consumer: Consumer) -> int:
-    return -1 if consumer.active_ms < 0 else max(ctx.now_ms - consumer.active_ms, 0)
 
 
 declare_help(

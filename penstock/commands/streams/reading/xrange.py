@@ -11,9 +11,7 @@ from penstock.engine import arguments, refusals
 from penstock.engine.context import Context
 from penstock.engine.table.command_table import command
 from penstock.protocol import reply
-from penstock.storage.streams.ids import StreamId
 from penstock.storage.streams.segment import SegmentRun, count_of
-from penstock.storage.streams.stream import Stream
 
 EVERYTHING: Final = 2**63
 
@@ -67,7 +65,7 @@ def _range(ctx: Context, args: list[bytes], start_word: bytes, end_word: bytes, 
     if max_count == 0:
         return reply.null_array(ctx.resp3)
     if newest_first:
-        return _backwards(stream, start, end, max_count)
+        return reply.array([segment.entry(slot) for segment, slot in stream.runs_back(start, end, max_count)])
     return entries_of(stream.runs(start, end, max_count))
 
 
@@ -80,7 +78,3 @@ def _read_count(args: list[bytes]) -> int:
         max_count = max(arguments.integer(args[at + 1]), 0)
         at += 2
     return max_count
-
-
-def _backwards(stream: Stream, start: StreamId, end: StreamId, max_count: int) -> bytes:
-    return reply.array([segment.entry(slot) for segment, slot in stream.runs_back(start, end, max_count)])
