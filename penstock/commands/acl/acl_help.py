@@ -4,12 +4,14 @@ Tests: cases commands/test_compatibility.
 """
 
 from penstock.commands.common.help import declare_help
+from penstock.engine.table.command_table import container
+
+container("ACL", group="server", since="6.0.0", summary="Commands for users and their rights.")
 
 declare_help(
     "ACL",
-    group="server",
-    since="6.0.0",
-    lines=[
+    "6.0.0",
+    [
         ("CAT [<category>]", "List the categories, or the commands of <category>."),
         ("DELUSER <username> [<username> ...]", "Remove users, and close their connections."),
         (

@@ -10,16 +10,13 @@ from penstock.engine import arguments, refusals
 from penstock.engine.access import users
 from penstock.engine.access.selector import Selector
 from penstock.engine.context import Context
-from penstock.engine.table.command_table import command, container
+from penstock.engine.table.command_table import command
 from penstock.engine.telemetry import redaction
 from penstock.errors import ReplyError
 from penstock.protocol import reply
 
 DEFAULT_BITS: Final = 256
 MOST_BITS: Final = 4096
-
-
-container("ACL", group="server", since="6.0.0", summary="Commands for users and their rights.")
 
 
 @command("ACL|WHOAMI", "6.0.0 noscript loading stale", "Returns the name of the connection's user.")

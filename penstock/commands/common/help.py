@@ -3,28 +3,26 @@
 from collections.abc import Sequence
 
 from penstock.engine.context import Context
-from penstock.engine.table.command_table import command
+from penstock.engine.table.command_table import DECLARED, command
 from penstock.protocol import reply
 
 
 def declare_help(
     container: str,
-    *,
-    group: str,
     since: str,
     lines: Sequence[tuple[str, str]],
+    *,
     summary: str = "Lists the subcommands.",
     acl: str = "",
-    only_in: str = "",
 ) -> None:
     """Declare the subcommand HELP of a container. lines: as `help_reply` takes them; the others: see `Declaration`."""
+    row = next(row.declared for row in DECLARED if row.name == container)
+    facts = f"{since} loading stale | acl {acl} | group {row.group} | only_in {row.only_in}"
 
     def answer(ctx: Context, args: list[bytes]) -> bytes:
         return help_reply(container, lines)
 
-    command(f"{container}|HELP", f"{since} loading stale | acl {acl} | group {group} | only_in {only_in}", summary)(
-        answer
-    )
+    command(f"{container}|HELP", facts, summary)(answer)
 
 
 def help_reply(container: str, lines: Sequence[tuple[str, str]]) -> bytes:

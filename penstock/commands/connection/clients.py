@@ -140,9 +140,8 @@ def _switch(word: bytes) -> bool:
 
 declare_help(
     "CLIENT",
-    group="connection",
-    since="5.0.0",
-    lines=[
+    "5.0.0",
+    [
         ("CACHING (YES|NO)", "Choose whether the next request's keys are tracked."),
         ("GETREDIR", "Return the connection that gets the messages about changed keys."),
         ("GETNAME", "Return this connection's name."),

@@ -23,7 +23,7 @@ HELP: Final = (
 )
 
 container("BLESS", group="generic", since="8.12.0", summary="Commands for keys that are never evicted.")
-declare_help("BLESS", group="generic", since="8.12.0", lines=HELP)
+declare_help("BLESS", "8.12.0", HELP)
 
 
 def _check(ctx: Context, key: bytes, flag: bytes) -> None:

@@ -111,4 +111,4 @@ def refcount(ctx: Context, args: list[bytes]) -> bytes:
     return reply.null(ctx.resp3) if _look(ctx, args[2]) is None else reply.ONE
 
 
-declare_help("OBJECT", group="generic", since="6.2.0", lines=HELP)
+declare_help("OBJECT", "6.2.0", HELP)

@@ -255,4 +255,4 @@ def pubsub_numpat(ctx: Context, args: list[bytes]) -> bytes:
     return reply.integer(len(ctx.subscriptions.patterns))
 
 
-declare_help("PUBSUB", group="pubsub", since="6.2.0", lines=HELP)
+declare_help("PUBSUB", "6.2.0", HELP)

@@ -249,10 +249,8 @@ def function_kill(ctx: Context, args: list[bytes]) -> bytes:
 
 declare_help(
     "FUNCTION",
-    group="scripting",
-    since="7.0.0",
-    summary="Explains the subcommands.",
-    lines=[
+    "7.0.0",
+    [
         ("LOAD [REPLACE] <FUNCTION CODE>", "Make a library of its code."),
         ("DELETE <LIBRARY NAME>", "Remove a library."),
         ("LIST [LIBRARYNAME PATTERN] [WITHCODE]", "List libraries and their functions."),
@@ -262,4 +260,5 @@ declare_help(
         ("DUMP", "Answer all libraries in one text."),
         ("RESTORE <PAYLOAD> [FLUSH|APPEND|REPLACE]", "Bring the libraries of such a text back."),
     ],
+    summary="Explains the subcommands.",
 )

@@ -174,14 +174,13 @@ def script_debug(ctx: Context, args: list[bytes]) -> bytes:
 
 declare_help(
     "SCRIPT",
-    group="scripting",
-    since="5.0.0",
-    summary="Explains the subcommands.",
-    lines=[
+    "5.0.0",
+    [
         ("DEBUG (YES|SYNC|NO)", "Turn the debugger off. There is none."),
         ("EXISTS <sha1> [<sha1> ...]", "Say which scripts are kept."),
         ("FLUSH [ASYNC|SYNC]", "Forget all scripts."),
         ("KILL", "Stop the script that runs, if it has written nothing."),
         ("LOAD <script>", "Keep <script> without running it."),
     ],
+    summary="Explains the subcommands.",
 )

@@ -52,10 +52,8 @@ def commandlog_reset(ctx: Context, args: list[bytes]) -> bytes:
 
 declare_help(
     "COMMANDLOG",
-    group="server",
-    since="8.1.0",
-    only_in="valkey",
-    lines=[
+    "8.1.0",
+    [
         (
             "GET <count> <type>",
             "List <count> requests of a log (-1: all), newest first. Each has its id, the unix time, its duration\n"

@@ -110,7 +110,7 @@ def config_rewrite(ctx: Context, args: list[bytes]) -> bytes:
     return reply.OK
 
 
-declare_help("CONFIG", group="server", since="5.0.0", lines=HELP)
+declare_help("CONFIG", "5.0.0", HELP)
 
 
 def _decoded(word: bytes) -> str:

@@ -181,9 +181,8 @@ def _ranked(counts: list[tuple[bytes, int]]) -> bytes:
 
 declare_help(
     "HOTKEYS",
-    group="server",
-    since="8.6.1",
-    lines=[
+    "8.6.1",
+    [
         ("GET", "Return the keys that took the most."),
         ("RESET", "Forget what was collected."),
         (

@@ -123,10 +123,8 @@ def command_getkeysandflags(ctx: Context, args: list[bytes]) -> bytes:
 
 declare_help(
     "COMMAND",
-    group="server",
-    since="5.0.0",
-    acl="connection",
-    lines=[
+    "5.0.0",
+    [
         ("(no subcommand)", "Describe all commands: arity, flags, keys, categories."),
         ("COUNT", "Return the number of commands."),
         ("LIST [FILTERBY MODULE|ACLCAT|PATTERN <filter>]", "List the names of commands and subcommands."),
@@ -135,6 +133,7 @@ declare_help(
         ("GETKEYS <full-command>", "Return the keys in a request."),
         ("GETKEYSANDFLAGS <full-command>", "Return the keys in a request, and how each is used."),
     ],
+    acl="connection",
 )
 
 

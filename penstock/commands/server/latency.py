@@ -140,9 +140,8 @@ def latency_doctor(ctx: Context, args: list[bytes]) -> bytes:
 
 declare_help(
     "LATENCY",
-    group="server",
-    since="2.8.13",
-    lines=[
+    "2.8.13",
+    [
         ("DOCTOR", "Summarize the recorded delays."),
         ("GRAPH <event>", "Draw a graph of the delays of a kind (command, fast-command)."),
         ("HISTORY <event>", "List the delays of a kind: time, milliseconds."),

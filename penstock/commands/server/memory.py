@@ -158,9 +158,8 @@ def memory_malloc_stats(ctx: Context, args: list[bytes]) -> bytes:
 
 declare_help(
     "MEMORY",
-    group="server",
-    since="4.0.0",
-    lines=[
+    "4.0.0",
+    [
         ("DOCTOR", "Report problems with the memory usage."),
         ("MALLOC-STATS", "Return statistics of the allocator."),
         ("PURGE", "Return unused memory to the system."),

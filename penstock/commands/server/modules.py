@@ -53,9 +53,8 @@ def module_change(ctx: Context, args: list[bytes]) -> bytes:
 
 declare_help(
     "MODULE",
-    group="server",
-    since="5.0.0",
-    lines=[
+    "5.0.0",
+    [
         ("LIST", "List the modules. There are none."),
         ("LOAD <path> [<arg> ...]", "Refused: modules cannot be loaded."),
         ("LOADEX <path> [[CONFIG NAME VALUE] [CONFIG NAME VALUE]] [ARGS ...]", "Refused, too."),

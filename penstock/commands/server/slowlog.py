@@ -66,9 +66,8 @@ def slowlog_reset(ctx: Context, args: list[bytes]) -> bytes:
 
 declare_help(
     "SLOWLOG",
-    group="server",
-    since="6.2.0",
-    lines=[
+    "6.2.0",
+    [
         (
             "GET [<count>]",
             "List <count> slow requests (default: 10, -1: all), newest first. Each has its id, the\n"

@@ -184,9 +184,8 @@ def delete_consumer(ctx: Context, stream: Stream, group: Group, consumer: Consum
 
 declare_help(
     "XGROUP",
-    group="stream",
-    since="5.0.0",
-    lines=[
+    "5.0.0",
+    [
         (
             "CREATE <key> <group> <id|$> [MKSTREAM] [ENTRIESREAD <count>]",
             "Create a group whose last-delivered id is <id>.",

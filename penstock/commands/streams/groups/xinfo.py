@@ -203,9 +203,8 @@ def xinfo_consumers(ctx: Context, args: list[bytes]) -> bytes:
 
 declare_help(
     "XINFO",
-    group="stream",
-    since="5.0.0",
-    lines=[
+    "5.0.0",
+    [
         ("CONSUMERS <key> <groupname>", "The consumers of a group, with their pending entries and idle times."),
         ("GROUPS <key>", "The groups of a stream, with their positions and lags."),
         (
