@@ -28,10 +28,7 @@ class ProtocolError(Exception):
 
 
 class UsageError(Exception):
-    """A command line, a configuration file or a data directory cannot be used.
-
-    The text is for the operator.
-    """
+    """A command line, a configuration file or a data directory cannot be used. The text is for the operator."""
 
 
 def sentence_of(failure: Exception) -> str:

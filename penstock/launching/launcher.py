@@ -52,10 +52,7 @@ class Plan:
 
 
 class Launcher:
-    """One cluster. say: takes the lines for the terminal.
-
-    stopping: set to end all.
-    """
+    """One cluster. say: takes the lines for the terminal. stopping: set to end all."""
 
     def __init__(self, plan: Plan, settings: Settings, say: Callable[[str], None]) -> None:
         """settings: what the plan's words say; UsageError where the folder has another cluster, or is in use."""

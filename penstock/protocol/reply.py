@@ -1,7 +1,4 @@
-"""Replies as bytes, in RESP2 and RESP3 (Redis 8.6.3).
-
-Functions take `resp3: bool` if the two protocols differ.
-"""
+"""Replies as bytes, in RESP2 and RESP3 (Redis 8.6.3). Functions take `resp3: bool` if the two protocols differ."""
 
 from collections.abc import Sequence
 from typing import Final

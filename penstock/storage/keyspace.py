@@ -118,10 +118,7 @@ class Database:
             self.parts_due.set(key, when_ms)
 
     def remove(self, key: bytes) -> Value | None:
-        """Remove a key with its time of expiry; returns its value, or None.
-
-        O(1); O(log n) with an expiry.
-        """
+        """Remove a key with its time of expiry; returns its value, or None. O(1); O(log n) with an expiry."""
         if self.expires:
             self.persist(key)
         value = self.values.pop(key)

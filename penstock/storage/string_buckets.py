@@ -141,10 +141,7 @@ def divided(bucket: bytes, mask: i64, index: i64) -> tuple[bytes, bytes]:
 
 
 def pairs_of(buckets: list[bytes], woken: Callable[[bytes], V]) -> list[tuple[bytes, bytes | V]]:
-    """The keys and values of some buckets. O(bytes).
-
-    woken: makes the value of a collection's text.
-    """
+    """The keys and values of some buckets. O(bytes). woken: makes the value of a collection's text."""
     found: list[tuple[bytes, bytes | V]] = []
     for bucket in buckets:
         at: i64 = 0

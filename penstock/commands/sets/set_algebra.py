@@ -20,10 +20,7 @@ PER_SMALLEST: Final = "O(N*M) worst case where N is the cardinality of the small
 
 
 def _read_sets(ctx: Context, keys: list[bytes]) -> list[Set]:
-    """The set at each key; they must not be changed.
-
-    Empty if there is no key; WRONGTYPE for another type.
-    """
+    """The set at each key; they must not be changed. Empty if there is no key; WRONGTYPE for another type."""
     found = [read_live_set(ctx, key) for key in keys]
     return [Set() if one is None else one for one in found]
 

@@ -26,10 +26,7 @@ RANGE_COMPLEXITY: Final = (
 
 
 class RangeArguments:
-    """A range and its options.
-
-    by: RANK, SCORE or LEX; the ends of the range are in `ranks`, `scores` or `lex`.
-    """
+    """A range and its options. by: RANK, SCORE or LEX; the ends of the range are in `ranks`, `scores` or `lex`."""
 
     __slots__ = (
         "backwards", "by", "count", "lex", "offset", "ranks", "scores", "with_scores",

@@ -287,10 +287,7 @@ class Machine:
         self._forget(number)
 
     def run(self, number: int, resp: int, watched: bool, keys: int, words: list[bytes], size: int) -> bytes:
-        """Run a script or function to its end: its reply.
-
-        size: bytes of all words.
-        """
+        """Run a script or function to its end: its reply. size: bytes of all words."""
         if len(words) > MOST_PASSED:
             trouble = self._hand_over(words)
             if trouble is not None:

@@ -85,10 +85,7 @@ NO_VALKEY: Final = (0, 0)
 
 
 class Compatibility:
-    """The server that this one passes for.
-
-    redis_version: as INFO names it. server, version: as HELLO does.
-    """
+    """The server that this one passes for. redis_version: as INFO names it. server, version: as HELLO does."""
 
     __slots__ = ("_known", "_known_valkey", "is_newest", "is_valkey", "redis_version", "server", "version")
 

@@ -45,10 +45,7 @@ class Waiting:
         self.migrator: Migrator | None = None
 
     def release(self, blocked: BlockedRequest, answer: bytes, at: int | None = None) -> None:
-        """Give a blocked session its reply and free it.
-
-        at: the reply's place in `outgoing`; None: the last.
-        """
+        """Give a blocked session its reply and free it. at: the reply's place in `outgoing`; None: the last."""
         session, clients = blocked.session, self._clients
         session.handled += 1
         self._blocking.leave(blocked, self._clock.now_us() // 1000)

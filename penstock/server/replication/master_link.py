@@ -55,10 +55,7 @@ def _refused(answer: bytes) -> LinkLost:
 
 
 class MasterLink:
-    """The one link of a server.
-
-    `report` takes lines for a person; `changed` is called after something was applied.
-    """
+    """The one link of a server. `report` takes lines for a person; `changed` is called after something was applied."""
 
     def __init__(
         self,

@@ -33,10 +33,7 @@ class LogFile:
 
 
 class Manifest:
-    """The files of a log.
-
-    Invariants: at most one base; the numbers of the increments ascend.
-    """
+    """The files of a log. Invariants: at most one base; the numbers of the increments ascend."""
 
     __slots__ = ("base", "history", "increments")
 

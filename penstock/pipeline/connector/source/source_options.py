@@ -1,7 +1,4 @@
-"""Every option of the source, as one row.
-
-`docs/pipeline.md` explains them to users; the defaults are here.
-"""
+"""Every option of the source, as one row. `docs/pipeline.md` explains them to users; the defaults are here."""
 
 import json
 from collections.abc import Callable, Mapping

@@ -16,10 +16,7 @@ SAMPLED: Final = 64  # members measured for the estimate of memory_usage
 
 
 class OrderedPairs(ManyPairs):
-    """Any number of members, and their scores.
-
-    Invariant: `order` has exactly the pairs (scores[member], member).
-    """
+    """Any number of members, and their scores. Invariant: `order` has exactly the pairs (scores[member], member)."""
 
     __slots__ = ("order", "scores")
 
