@@ -32,20 +32,7 @@ from penstock.storage.streams import ids
 FATAL: Final = 2**63 - 1  # the delivery count of an entry that XNACK has declared fatal (Redis 8.8)
 READABLE: Final = Texts(replace_bad_text=True)  # a name or value that is not UTF-8 has U+FFFD in it
 PAYLOADS_AT_ONCE: Final = 500
-COLUMNS: Final = (
-    "endpoint",
-    "stream",
-    "group",
-    "consumer",
-    "id",
-    "timestamp",
-    "idle_ms",
-    "delivered_at",
-    "deliveries",
-    "nacked",
-    "fatal",
-    "fields",
-)
+COLUMNS: Final = "endpoint stream group consumer id timestamp idle_ms delivered_at deliveries nacked fatal fields"
 
 
 class PendingTask(InputPartition):
@@ -58,7 +45,7 @@ class PendingTask(InputPartition):
 class PendingReader(TableReader):
     """A row for every pending entry."""
 
-    columns = COLUMNS
+    columns = tuple(COLUMNS.split())
 
     def __init__(self, source: Source, schema: Any) -> None:
         super().__init__(source, schema)

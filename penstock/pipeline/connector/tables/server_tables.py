@@ -71,7 +71,7 @@ class RowsReader(TableReader):
     """`groups`, `consumers` and `streams`: some requests a key, all keys of a task in one round trip."""
 
     def __init__(self, source: Source, schema: Any) -> None:
-        self.columns = _ROWS[source.table][0]
+        self.columns = tuple(_ROWS[source.table][0].split())
         super().__init__(source, schema)
 
     def partitions(self) -> list[Any]:
@@ -89,10 +89,10 @@ class RowsReader(TableReader):
         if is_placeholder(partition):
             return
         endpoint, keys = partition.value
-        columns, rows_of = _ROWS[self.source.table]
+        rows_of = _ROWS[self.source.table][1]
         with connect(self.source.servers.by_name()[endpoint], self.source.servers.access) as client:
             rows = [(endpoint, *row) for row in rows_of(client, keys, self.source.group)]
-        yield self.batch({name: [row[at] for row in rows] for at, name in enumerate(columns)}, len(rows))
+        yield self.batch({name: [row[at] for row in rows] for at, name in enumerate(self.columns)}, len(rows))
 
 
 def present(client: Client, keys: list[bytes], *subcommand: str) -> Iterator[tuple[bytes, Any]]:
@@ -176,41 +176,15 @@ def _consumers(client: Client, keys: list[bytes], group: bytes | None) -> Iterat
 
 
 RowsOf = Callable[[Client, list[bytes], bytes | None], Iterator[tuple[Any, ...]]]
-_ROWS: Final[dict[str, tuple[tuple[str, ...], RowsOf]]] = {
+_ROWS: Final[dict[str, tuple[str, RowsOf]]] = {  # by table: the columns, and what makes the rows
     "streams": (
-        (
-            "endpoint",
-            "stream",
-            "length",
-            "first_id",
-            "last_id",
-            "entries_added",
-            "max_deleted_id",
-            "groups",
-            "bytes",
-            "policy",
-        ),
+        "endpoint stream length first_id last_id entries_added max_deleted_id groups bytes policy",
         _streams,
     ),
     "groups": (
-        (
-            "endpoint",
-            "stream",
-            "group",
-            "consumers",
-            "pending",
-            "last_delivered_id",
-            "entries_read",
-            "lag",
-            "length",
-            "last_generated_id",
-            "entries_added",
-            "policy",
-        ),
+        "endpoint stream group consumers pending last_delivered_id entries_read lag length last_generated_id"
+        " entries_added policy",
         _groups,
     ),
-    "consumers": (
-        ("endpoint", "stream", "group", "consumer", "pending", "idle_ms", "inactive_ms"),
-        _consumers,
-    ),
+    "consumers": ("endpoint stream group consumer pending idle_ms inactive_ms", _consumers),
 }
