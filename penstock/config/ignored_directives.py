@@ -7,17 +7,7 @@ ignore are refused: see `harmless_values.py`.
 
 from typing import Final
 
-from penstock.config.directive_types import (
-    INT,
-    LONG,
-    ULONG,
-    Choice,
-    Integers,
-    Memory,
-    Number,
-    Text,
-    YesNo,
-)
+from penstock.config.directive_types import INT, LONG, ULONG, Choice, Integers, Memory, Number, Text, YesNo
 from penstock.config.directives import row
 
 ACCEPTED: Final = (

@@ -8,14 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from penstock.native.text_match import is_at
-from penstock.protocol.native_words import (
-    NONE,
-    cut_request,
-    cut_words,
-    header_of,
-    size_of_prefix,
-    size_of_word,
-)
+from penstock.protocol.native_words import NONE, cut_request, cut_words, header_of, size_of_prefix, size_of_word
 from penstock.protocol.reply import bulk
 from penstock.protocol.request_batch import (
     COLUMNS,

@@ -24,10 +24,7 @@ class Replication:
         self._thread = thread
         self._turn = turn
         self._link = MasterLink(
-            turn.engine,
-            CopiesInMemory() if isinstance(disk, NoDisk) else disk,
-            report,
-            turn.applied,
+            turn.engine, CopiesInMemory() if isinstance(disk, NoDisk) else disk, report, turn.applied
         )
         self._replicas = Replicas(turn, disk, report)
         self._replicas.link = self._link

@@ -14,10 +14,7 @@ declare_help(
     [
         ("CAT [<category>]", "List the categories, or the commands of <category>."),
         ("DELUSER <username> [<username> ...]", "Remove users, and close their connections."),
-        (
-            "DRYRUN <username> <command> [<arg> ...]",
-            "Test whether <username> may run a command, without running it.",
-        ),
+        ("DRYRUN <username> <command> [<arg> ...]", "Test whether <username> may run a command, without running it."),
         ("GETUSER <username>", "Describe a user."),
         ("GENPASS [<bits>]", "Generate a password of 256 bits, or of <bits>."),
         ("LIST", "List the users with their rules."),

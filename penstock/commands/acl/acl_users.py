@@ -92,10 +92,7 @@ def _rights(selector: Selector) -> list[tuple[bytes, bytes]]:
     "Creates a user, or changes its rules.",
     "O(N). Where N is the number of rules provided.",
     hide=redaction.subcommand_arguments_hidden,
-    history=(
-        ("6.2.0", "Added Pub/Sub channel patterns."),
-        ("7.0.0", "Added selectors and key based permissions."),
-    ),
+    history=(("6.2.0", "Added Pub/Sub channel patterns."), ("7.0.0", "Added selectors and key based permissions.")),
 )
 def acl_setuser(ctx: Context, args: list[bytes]) -> bytes:
     """The rules hold for the next request of each connection of the user."""

@@ -168,10 +168,7 @@ declare_help(
         ("REPLY (ON|OFF|SKIP)", "Switch the replies to this connection on or off."),
         ("SETNAME <name>", "Set this connection's name."),
         ("SETINFO (LIB-NAME|LIB-VER) <text>", "Set the name or version of this client's library."),
-        (
-            "UNBLOCK <client-id> [TIMEOUT|ERROR]",
-            "End the wait of a blocked client, as at a timeout or with an error.",
-        ),
+        ("UNBLOCK <client-id> [TIMEOUT|ERROR]", "End the wait of a blocked client, as at a timeout or with an error."),
         (
             "TRACKING (ON|OFF) [REDIRECT <client-id>] [BCAST] [PREFIX <prefix> [...]] [OPTIN] [OPTOUT] [NOLOOP]",
             "Switch messages about changed keys on or off.",

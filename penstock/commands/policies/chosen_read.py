@@ -74,12 +74,7 @@ def choose(
 
 
 def _hand_out(
-    ctx: Context,
-    target: ReadTarget,
-    policy: GroupPolicy,
-    choice: Choice,
-    consumer: Consumer,
-    chosen: list[SegmentRun],
+    ctx: Context, target: ReadTarget, policy: GroupPolicy, choice: Choice, consumer: Consumer, chosen: list[SegmentRun]
 ) -> None:
     stream, group = target.stream, target.group
     chosen_ids = [segment.id_at(slot) for segment, slot, _ in chosen]

@@ -22,12 +22,7 @@ HELP: Final = (
     ("REWRITE", "Write changed directives into the configuration file."),
 )
 
-container(
-    "CONFIG",
-    group="server",
-    since="2.0.0",
-    summary="Reads and changes the server's directives.",
-)
+container("CONFIG", group="server", since="2.0.0", summary="Reads and changes the server's directives.")
 
 
 @command(

@@ -11,11 +11,7 @@ from penstock.storage.streams import ids
 from penstock.storage.streams.ids import IdColumns, IdHalves, StreamId
 from penstock.storage.streams.trim import ACKNOWLEDGED, DELETE_REFERENCES, KEEP_REFERENCES, Trim
 
-REFERENCE_WORDS: Final = {
-    b"KEEPREF": KEEP_REFERENCES,
-    b"DELREF": DELETE_REFERENCES,
-    b"ACKED": ACKNOWLEDGED,
-}
+REFERENCE_WORDS: Final = {b"KEEPREF": KEEP_REFERENCES, b"DELREF": DELETE_REFERENCES, b"ACKED": ACKNOWLEDGED}
 
 
 def stream_id(word: bytes) -> StreamId:

@@ -6,16 +6,7 @@ Handlers call these functions for streams that have policies. While the log is r
 
 from penstock.engine.aof.group_effects import Released
 from penstock.engine.context import Context
-from penstock.engine.policies import (
-    expiry,
-    forwarding,
-    keys,
-    leases,
-    limits,
-    policy_lines,
-    reaping,
-    retention,
-)
+from penstock.engine.policies import expiry, forwarding, keys, leases, limits, policy_lines, reaping, retention
 from penstock.engine.policies.tick_budget import TickBudget
 from penstock.storage.deadlines import NEVER
 from penstock.storage.policies.group_policy import GroupPolicy

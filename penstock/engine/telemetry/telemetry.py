@@ -25,12 +25,7 @@ class Telemetry:
     )  # fmt: skip
 
     def __init__(
-        self,
-        settings: Settings,
-        clock: Clock,
-        chance: random.Random,
-        conditions: Conditions,
-        commands: KnownCommands,
+        self, settings: Settings, clock: Clock, chance: random.Random, conditions: Conditions, commands: KnownCommands
     ) -> None:
         self._settings = settings
         self._clock = clock

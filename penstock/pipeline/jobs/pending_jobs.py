@@ -168,9 +168,7 @@ def redrive(dead: DataFrame, options: Mapping[str, str]) -> DataFrame:
         raise PipelineError(f"a map of fields may lack some: read the letters with the schema {LETTERS!r}")
     letters = dead_letters(dead).persist()
     again = letters.select(
-        f.col("stream").alias("_stream"),
-        f.concat_ws(":", "letter_stream", "letter_id").alias("_id"),
-        "fields",
+        f.col("stream").alias("_stream"), f.concat_ws(":", "letter_stream", "letter_id").alias("_id"), "fields"
     )
     writer = again.write.format(FORMAT).options(**options).option("delivery", "idmp")
     writer.option("idempotencyColumn", "_id").mode("append").save()

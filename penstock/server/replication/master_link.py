@@ -57,13 +57,7 @@ def _refused(answer: bytes) -> LinkLost:
 class MasterLink:
     """The one link of a server. `report` takes lines for a person; `changed` is called after something was applied."""
 
-    def __init__(
-        self,
-        engine: Engine,
-        disk: Disk,
-        report: Callable[[str], None],
-        changed: Callable[[], None],
-    ) -> None:
+    def __init__(self, engine: Engine, disk: Disk, report: Callable[[str], None], changed: Callable[[], None]) -> None:
         self._engine = engine
         self._replication = engine.replication
         self._settings = engine.settings

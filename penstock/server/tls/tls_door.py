@@ -88,11 +88,7 @@ class TlsDoor:
     __slots__ = ("_handshakes", "_journal", "_listener", "_loop", "_resting")
 
     def __init__(
-        self,
-        loop: asyncio.AbstractEventLoop,
-        server_log: ServerLog,
-        listener: socket.socket,
-        handshakes: TlsHandshakes,
+        self, loop: asyncio.AbstractEventLoop, server_log: ServerLog, listener: socket.socket, handshakes: TlsHandshakes
     ) -> None:
         self._loop = loop
         self._journal = server_log

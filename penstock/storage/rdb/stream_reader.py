@@ -25,13 +25,7 @@ from penstock.storage.streams.listpack_nodes import StreamLimits, node_of_layout
 from penstock.storage.streams.pending.consumer import NEVER
 from penstock.storage.streams.pending.pending_block import MAX_COUNT
 from penstock.storage.streams.stream import Stream
-from penstock.storage.streams.stream_builder import (
-    LoadedConsumer,
-    LoadedGroup,
-    NotAStream,
-    StreamBuilder,
-    in_ids,
-)
+from penstock.storage.streams.stream_builder import LoadedConsumer, LoadedGroup, NotAStream, StreamBuilder, in_ids
 
 DELETED: Final = 1  # an entry's flags
 SAME_FIELDS: Final = 2

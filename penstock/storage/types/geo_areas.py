@@ -108,10 +108,7 @@ class Area:
                 or (across > 0 and not covered[2]) or (up > 0 and not covered[3])
             ):  # fmt: skip
                 continue
-            number = number_of(
-                (column + across) % cells if across else column,
-                (row + up) % cells if up else row,
-            )
+            number = number_of((column + across) % cells if across else column, (row + up) % cells if up else row)
             if number != last:  # in a world of two by two cells, both neighbours are the same
                 shift = BITS - 2 * steps
                 ranges.append((float(number << shift), float((number + 1) << shift)))

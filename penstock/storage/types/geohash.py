@@ -88,10 +88,7 @@ def decoded(score: float) -> tuple[float, float]:
     number = number_in(score)
     column, row = gathered(number >> 1), gathered(number)
     longitude, latitude = _middle_of(float(column), LONGITUDE_MAX), _middle_of(float(row), LATITUDE_MAX)
-    return (
-        min(max(longitude, -LONGITUDE_MAX), LONGITUDE_MAX),
-        min(max(latitude, -LATITUDE_MAX), LATITUDE_MAX),
-    )
+    return (min(max(longitude, -LONGITUDE_MAX), LONGITUDE_MAX), min(max(latitude, -LATITUDE_MAX), LATITUDE_MAX))
 
 
 def _even_bits(number: i64) -> i64:

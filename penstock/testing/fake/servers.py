@@ -51,10 +51,7 @@ class FakeServer:
     """
 
     def __init__(
-        self,
-        version: Version | None = None,
-        server_type: str = "redis",
-        config: dict[bytes, bytes] | None = None,
+        self, version: Version | None = None, server_type: str = "redis", config: dict[bytes, bytes] | None = None
     ) -> None:
         self._has_users = False
         directives = {name.decode(): value.decode() for name, value in (config or {}).items()}

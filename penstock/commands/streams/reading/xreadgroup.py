@@ -199,12 +199,7 @@ def _shown(ctx: Context, pending_slot: PendingSlot) -> bytes:
 
 
 def _claim_and_read(
-    ctx: Context,
-    target: ReadTarget,
-    consumer: Consumer,
-    options: ReadArguments,
-    max_count: int,
-    budget: Budget,
+    ctx: Context, target: ReadTarget, consumer: Consumer, options: ReadArguments, max_count: int, budget: Budget
 ) -> bytes:
     """First the entries that are idle for long enough, in delivery order, then new ones.
 

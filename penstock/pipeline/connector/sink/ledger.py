@@ -107,14 +107,7 @@ class Ledger:
     Of a batch that `is_committed` nothing is written: `done` is to be compared with what was committed.
     """
 
-    def __init__(
-        self,
-        client: Client,
-        task: Task,
-        placement: str,
-        age_ms: int,
-        is_committed: bool = False,
-    ) -> None:
+    def __init__(self, client: Client, task: Task, placement: str, age_ms: int, is_committed: bool = False) -> None:
         self._client = client
         self.tag = client.tag
         self.key = marker_key(task.query, task.partition, client.tag)

@@ -8,15 +8,7 @@ import pyarrow.compute as pc
 
 from penstock.pipeline.connector import schemas
 from penstock.pipeline.connector.connection.client import bulk_strings
-from penstock.pipeline.connector.sink.resp_columns import (
-    BINARY,
-    FieldEncoder,
-    Headers,
-    Texts,
-    as_bytes,
-    join,
-    present,
-)
+from penstock.pipeline.connector.sink.resp_columns import BINARY, FieldEncoder, Headers, Texts, as_bytes, join, present
 from penstock.pipeline.connector.sink.sink_options import SinkOptions
 from penstock.pipeline.errors import OptionError
 

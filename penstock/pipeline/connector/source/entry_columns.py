@@ -346,10 +346,7 @@ def halves_of(texts: Any) -> tuple[Any, Any]:
             if ms is not None and seq is not None:
                 return ms, seq
     found = [ids.parse(one) for one in texts.to_pylist()]
-    return (
-        _integers([one >> 64 for one in found]),
-        _integers([one & ids.HALF for one in found]),
-    )
+    return (_integers([one >> 64 for one in found]), _integers([one & ids.HALF for one in found]))
 
 
 def _integers(values: list[int]) -> Any:

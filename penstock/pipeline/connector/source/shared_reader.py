@@ -189,10 +189,7 @@ class SharedReader(StreamReader):
         return taken
 
     def _add(
-        self,
-        taken: dict[StreamOf, list[tuple[bool, list[bytes]]]],
-        found: dict[StreamOf, list[bytes]],
-        together: bool,
+        self, taken: dict[StreamOf, list[tuple[bool, list[bytes]]]], found: dict[StreamOf, list[bytes]], together: bool
     ) -> int:
         """Add what was found to what was taken; how many entries that were."""
         for stream, some in found.items():

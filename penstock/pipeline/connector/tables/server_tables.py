@@ -177,10 +177,7 @@ def _consumers(client: Client, keys: list[bytes], group: bytes | None) -> Iterat
 
 RowsOf = Callable[[Client, list[bytes], bytes | None], Iterator[tuple[Any, ...]]]
 _ROWS: Final[dict[str, tuple[str, RowsOf]]] = {  # by table: the columns, and what makes the rows
-    "streams": (
-        "endpoint stream length first_id last_id entries_added max_deleted_id groups bytes policy",
-        _streams,
-    ),
+    "streams": ("endpoint stream length first_id last_id entries_added max_deleted_id groups bytes policy", _streams),
     "groups": (
         "endpoint stream group consumers pending last_delivered_id entries_read lag length last_generated_id"
         " entries_added policy",
