@@ -33,7 +33,7 @@ def make_again(server: ServerState, reader: BlockedRequest, now_us: int) -> None
     session, key = reader.session, reader.keys[0]
     if session in server.clients.to_close:
         return
-    if session.state & RESTRICTED and session.user.denial(reader.row, reader.args) is not None:
+    if session.state & RESTRICTED and session.user.denial(reader.row, reader.args, reader.db_index):
         return
     ctx = server.context
     ctx.begin(NO_CLIENT, now_us)

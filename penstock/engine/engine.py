@@ -232,7 +232,9 @@ class Engine(Runner):
         state = (session.state | self.conditions.bits) & ~WEIGHED
         if state == MEMORY_LIMITED:
             return self.memory.has_room()
-        return not state or (state == RESTRICTED and session.user.denial(row, batch.request(at)) is None)
+        return not state or (
+            state == RESTRICTED and session.user.denial(row, batch.request(at), session.db_index) is None
+        )
 
     def _execute(
         self,
@@ -400,6 +402,8 @@ class Engine(Runner):
         left = batch.after(at) if is_judged_once else batch.part(at, at + 1)
         if not session.queue_failed and not session.watch_broken:  # else EXEC runs nothing (Redis 8.6.3)
             session.enqueue(row, left)
+            if row.selects_database:
+                self.access.follow_queue(session, row, left)
         session.last_command = row.title
         if left.count > 1 and state == IN_MULTI:  # nothing looks at the replies one by one
             replies.append(reply.QUEUED * left.count)

@@ -68,14 +68,14 @@ class Session:
     """
 
     __slots__ = (
-        "_authenticated", "_endpoints", "_is_silent", "_monitors", "_queue", "_reply_skip", "add_head", "add_words",
-        "args_memory", "asks_for", "blocked", "called", "channels", "closed", "closing", "connected_ms", "db_index",
-        "fieldset_bytes", "fieldsets", "handled", "id", "imports", "input_bytes", "is_master", "last_command",
-        "last_ms", "library_name", "library_version", "line_heads", "link", "name", "no_evict", "no_touch",
-        "output_bytes", "patterns", "privileged", "query_buffer", "queue_failed", "queued_bytes", "read_args",
-        "read_words", "reads", "reads_as", "reads_replicas", "redirects", "replica", "resp", "shard_channels", "state",
-        "subscribed_bytes", "tracking", "user", "waiting_output", "watch_broken", "watched", "watched_bytes",
-        "watched_stale",
+        "_authenticated", "_endpoints", "_is_silent", "_monitors", "_queue", "_queued_db_index", "_reply_skip",
+        "add_head", "add_words", "args_memory", "asks_for", "blocked", "called", "channels", "closed", "closing",
+        "connected_ms", "db_index", "fieldset_bytes", "fieldsets", "handled", "id", "imports", "input_bytes",
+        "is_master", "last_command", "last_ms", "library_name", "library_version", "line_heads", "link", "name",
+        "no_evict", "no_touch", "output_bytes", "patterns", "privileged", "query_buffer", "queue_failed",
+        "queued_bytes", "read_args", "read_words", "reads", "reads_as", "reads_replicas", "redirects", "replica",
+        "resp", "shard_channels", "state", "subscribed_bytes", "tracking", "user", "waiting_output", "watch_broken",
+        "watched", "watched_bytes", "watched_stale",
     )  # fmt: skip
 
     def __init__(self, id: int, endpoints: Endpoints | None = None, now_ms: int = 0) -> None:
@@ -96,6 +96,7 @@ class Session:
         self.db_index = 0
         # transactions
         self._queue: QueuedRequests | None = None
+        self._queued_db_index = 0
         self.queue_failed = False
         self.queued_bytes = 0  # of the words of the queued requests
         self.watched = NO_PLACES  # (database number, key)
@@ -203,8 +204,18 @@ class Session:
     @queue.setter
     def queue(self, queue: QueuedRequests | None) -> None:
         self._queue = queue
+        self._queued_db_index = self.db_index
         self.queued_bytes = 0
         self.set_state(state.IN_MULTI, queue is not None)
+
+    @property
+    def next_db_index(self) -> int:
+        """The database of its next request: in a transaction that will be run, the one that its requests select."""
+        return self.db_index if self._queue is None or self.queue_failed else self._queued_db_index
+
+    def queue_selects(self, db_index: int) -> None:
+        """A queued request selects a database that exists."""
+        self._queued_db_index = db_index
 
     @property
     def queued(self) -> int:

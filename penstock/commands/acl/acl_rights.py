@@ -53,11 +53,13 @@ def acl_dryrun(ctx: Context, args: list[bytes]) -> bytes:
     if row is None:
         raise ReplyError(b"ERR Command '%b' not found" % refusals.c_string(request[0]))
     ctx.commands.fitting(request)  # refuses a wrong number of arguments
-    denial = user.denial(row, request)
+    denial = user.denial(row, request, ctx.db_index)
     if denial is None:
         return reply.OK
     if denial.reason is Reason.COMMAND:
         return reply.bulk(b"User %b has no permissions to run the '%b' command" % (user.name, row.label))
+    if denial.reason is Reason.DATABASE:
+        return reply.bulk(b"User %b has no permissions to access database %b" % (user.name, request[denial.position]))
     kind = b"key" if denial.reason is Reason.KEY else b"channel"
     return reply.bulk(b"User %b has no permissions to access the '%b' %b" % (user.name, request[denial.position], kind))
 

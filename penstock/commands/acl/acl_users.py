@@ -65,24 +65,27 @@ def acl_getuser(ctx: Context, args: list[bytes]) -> bytes:
     user = ctx.access.users.get(args[2])
     if user is None:
         return reply.null(ctx.resp3)
+    is_valkey = ctx.compatibility.is_valkey
     root, *others = user.selectors
-    selectors = [reply.fields(_rights(selector), ctx.resp3) for selector in others]
+    selectors = [reply.fields(_rights(selector, is_valkey), ctx.resp3) for selector in others]
     return reply.fields(
         [
-            (b"flags", reply.set_of([reply.bulk(flag) for flag in user.flags()], ctx.resp3)),
+            (b"flags", reply.set_of([reply.bulk(flag) for flag in user.flags(is_valkey)], ctx.resp3)),
             (b"passwords", reply.bulks([kept.encode() for kept in user.hashes])),
-            *_rights(root),
+            *_rights(root, is_valkey),
             (b"selectors", reply.array(selectors)),
         ],
         ctx.resp3,
     )
 
 
-def _rights(selector: Selector) -> list[tuple[bytes, bytes]]:
+def _rights(selector: Selector, is_valkey: bool) -> list[tuple[bytes, bytes]]:
+    databases = b"" if selector.databases.numbers == frozenset() else selector.databases.text()
     return [
         (b"commands", reply.bulk(selector.command_text())),
         (b"keys", reply.bulk(selector.key_text())),
         (b"channels", reply.bulk(selector.channel_text())),
+        *([(b"databases", reply.bulk(databases))] if is_valkey else []),
     ]
 
 

@@ -157,8 +157,15 @@ def echo(ctx: Context, args: list[bytes]) -> bytes:
     return reply.bulk(args[1])
 
 
+def _selected(args: list[bytes]) -> list[int]:
+    return [1]
+
+
 @command(
-    "SELECT index", "1.0.0 loading stale fast | traits may_replicate", "Selects another database for the connection."
+    "SELECT index",
+    "1.0.0 loading stale fast | traits may_replicate selects_database",
+    "Selects another database for the connection.",
+    databases=_selected,
 )
 def select(ctx: Context, args: list[bytes]) -> bytes:
     db_index = arguments.integer(args[1])

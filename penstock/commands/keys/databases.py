@@ -36,7 +36,7 @@ def flushdb(ctx: Context, args: list[bytes]) -> bytes:
 @command(
     "FLUSHALL flush-type:[ASYNC@4.0.0|SYNC@6.2.0]",
     "1.0.0 write | acl dangerous keyspace | tips request_policy:all_shards response_policy:all_succeeded | "
-    "group server",
+    "group server | traits in_every_database",
     "Empties every database.",
     "O(N) where N is the total number of keys in all databases",
     history=FLUSH_HISTORY,
@@ -76,11 +76,16 @@ def _flush(ctx: Context, db_index: int) -> None:
     _signal_all(ctx, db_index)
 
 
+def _swapped(args: list[bytes]) -> list[int]:
+    return [1, 2]
+
+
 @command(
     "SWAPDB index1:integer index2:integer",
     "4.0.0 write fast | acl dangerous keyspace | group server",
     "Exchanges two databases; clients keep the number of the one they selected.",
     "O(N) where N is the count of clients watching or blocking on keys from both databases.",
+    databases=_swapped,
 )
 def swapdb(ctx: Context, args: list[bytes]) -> bytes:
     if ctx.cluster is not None:

@@ -10,6 +10,7 @@ from penstock.engine import arguments, refusals
 from penstock.engine.context import Context
 from penstock.engine.policies import targets
 from penstock.engine.table.command_table import command
+from penstock.engine.table.option_table import OptionTable
 from penstock.errors import ReplyError
 from penstock.protocol import reply
 from penstock.storage.keyspace import Value, type_name
@@ -138,10 +139,15 @@ def _rename(ctx: Context, key: bytes, value: Value, new_key: bytes, old: Value |
 # -- across databases ------------------------------------------------------------------------------------------------
 
 
+def _home_of_moved(args: list[bytes]) -> list[int]:
+    return [2]
+
+
 @command(
     "MOVE key db:integer",
     "1.0.0 write fast | keys 1 RW access update",
     "Moves a key to another database, unless it has a key with this name.",
+    databases=_home_of_moved,
 )
 def move(ctx: Context, args: list[bytes]) -> bytes:
     if ctx.cluster is not None:
@@ -172,11 +178,30 @@ def move(ctx: Context, args: list[bytes]) -> bytes:
     return reply.ONE
 
 
+COPY_OPTIONS: Final = OptionTable({b"REPLACE": 0, b"DB": 1})
+
+
+def _home_of_copy(args: list[bytes]) -> list[int]:
+    """None where a word is no option: the handler refuses the request then."""
+    places: list[int] = []
+    at = 3
+    while at < len(args):
+        option = args[at].upper()
+        words = COPY_OPTIONS.words(option, args, at)
+        if words == 0:
+            return []
+        if option == b"DB":
+            places.append(at + 1)
+        at += words
+    return places
+
+
 @command(
     "COPY source:key destination:key [DB destination-db:integer] [REPLACE]",
     "6.2.0 write denyoom | keys 1 RO access; 2 OW update",
     "Copies a value, with its time of expiry, to another key or another database.",
     "O(1) for strings, O(N) for a stream with N segments and pending blocks, O(N) for N parts of others.",
+    databases=_home_of_copy,
 )
 def copy(ctx: Context, args: list[bytes]) -> bytes:
     source, destination, home = args[1], args[2], ctx.db_index
@@ -184,14 +209,14 @@ def copy(ctx: Context, args: list[bytes]) -> bytes:
     at = 3
     while at < len(args):
         option = args[at].upper()
-        if option == b"REPLACE":
-            replaces = True
-        elif option == b"DB" and at + 1 < len(args):
-            at += 1
-            target = _read_database(ctx, args[at])
-        else:
+        words = COPY_OPTIONS.words(option, args, at)
+        if words == 0:
             raise refusals.syntax()
-        at += 1
+        if option == b"DB":
+            target = _read_database(ctx, args[at + 1])
+        else:
+            replaces = True
+        at += words
     if source == destination and target == home:
         raise _same_object()
     value = ctx.read(source)

@@ -266,7 +266,9 @@ def sort_ro(ctx: Context, args: list[bytes]) -> bytes:
 
 def _reads_every_key(ctx: Context) -> bool:
     session = ctx.session
-    return not session.state & RESTRICTED or (ctx.row is not None and session.user.reads_every_key(ctx.row, ctx.args))
+    return not session.state & RESTRICTED or (
+        ctx.row is not None and session.user.reads_every_key(ctx.row, ctx.args, ctx.db_index)
+    )
 
 
 def _found(ctx: Context, key: bytes, options: SortArguments) -> list[bytes | None]:

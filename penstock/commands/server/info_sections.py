@@ -358,7 +358,8 @@ def _times(ctx: Context) -> Text:
         f"acl_access_denied_key:{counted.denied_key}\r\n"
         f"acl_access_denied_channel:{counted.denied_channel}\r\n"
         f"acl_access_denied_tls_cert:{counted.denied_certificate}\r\n"
-        f"slowlog_commands_count:{slow_calls}\r\n"
+        + (f"acl_access_denied_db:{counted.denied_database}\r\n" if ctx.compatibility.is_valkey else "")
+        + f"slowlog_commands_count:{slow_calls}\r\n"
         f"slowlog_commands_time_ms_sum:{slow_usec // 1000}\r\n"
         f"slowlog_commands_time_ms_max:{slow_max_usec // 1000}\r\n"
         f"total_client_processing_events:{counted.reads}\r\n"

@@ -14,6 +14,7 @@ from penstock.engine.access.rule_error import RuleError
 from penstock.engine.access.selector import Denial, Reason, has_spaces
 from penstock.engine.access.user_rules import Unmatched, UserRules, with_selectors
 from penstock.engine.access.users import User
+from penstock.engine.arguments import is_integer
 from penstock.engine.session import Session
 from penstock.engine.table.row import FEEDS_MONITORS, FEEDS_REPLICAS, Row
 from penstock.engine.telemetry.statistics import Statistics
@@ -26,13 +27,20 @@ IN_EXEC: Final = (
     b" This command is no longer allowed for the following reason: %b"
 )
 IN_SCRIPT: Final = b"ERR ACL failure in script: "
+NO_DATABASE: Final = b"No permissions to access database"
 NO_KEY: Final = b"No permissions to access a key"
 EXEC_REASONS: Final = {
+    Reason.DATABASE: b"no permission",
     Reason.COMMAND: b"no permission to execute the command or subcommand",
     Reason.KEY: b"no permission to touch the specified keys",
     Reason.CHANNEL: b"no permission to access one of the channels used as arguments to the command",
 }
-LOG_REASONS: Final = {Reason.COMMAND: b"command", Reason.KEY: b"key", Reason.CHANNEL: b"channel"}
+LOG_REASONS: Final = {
+    Reason.DATABASE: b"database",
+    Reason.COMMAND: b"command",
+    Reason.KEY: b"key",
+    Reason.CHANNEL: b"channel",
+}
 BOTH_SOURCES: Final = (
     "Configuring Redis with users defined in redis.conf and at the same setting an ACL file path is invalid. This"
     " setup is very likely to lead to configuration errors and security holes, please define either an ACL file or"
@@ -80,7 +88,7 @@ class AccessControl:
         self._statistics = statistics
         self._settings = settings
         self.catalog = catalog
-        self._rules = UserRules(self.catalog, False)
+        self._rules = UserRules(self.catalog, settings.number("databases"), settings.passes_for_valkey)
         self.log = AccessLog(settings)
         self.report: Callable[[str], None] = _discard  # takes warnings for the server's log
         self.users: dict[bytes, User] = {}
@@ -207,7 +215,8 @@ class AccessControl:
 
     def descriptions(self) -> list[bytes]:
         """Lines of ACL LIST."""
-        return [self.users[name].description() for name in self.names()]
+        is_valkey = self._settings.passes_for_valkey
+        return [self.users[name].description(is_valkey) for name in self.names()]
 
     def lines_for_configuration(self) -> list[str] | None:
         """The `user` lines that CONFIG REWRITE writes; None if the ACL file has the users.
@@ -218,7 +227,7 @@ class AccessControl:
             return None
         default = self._rules.first_default()
         self._take_password(default)
-        if self.descriptions() == [default.description()]:
+        if self.descriptions() == [default.description(self._settings.passes_for_valkey)]:
             return []
         return [line.decode(errors="surrogateescape") for line in self.descriptions()]
 
@@ -283,7 +292,8 @@ class AccessControl:
         feeds = [FEEDS_MONITORS] if session.monitors else []
         feeds += [FEEDS_REPLICAS] if session.is_replica else []
         return all(
-            any(user.denial(row, [row.label]) is None for row in self.catalog.with_trait(feed)) for feed in feeds
+            any(user.denial(row, [row.label], session.db_index) is None for row in self.catalog.with_trait(feed))
+            for feed in feeds
         )
 
     def _become(self, session: Session, user: User) -> None:
@@ -334,29 +344,43 @@ class AccessControl:
 
     def admit(self, session: Session, row: Row, request: list[bytes]) -> None:
         """Refuse a request that the session's user may not run. Asked where the state has the bit RESTRICTED."""
-        denial = session.user.denial(row, request)
+        denial = session.user.denial(row, request, session.next_db_index)
         if denial is not None:
             self._note(session, self._context(session), row, request, denial)
             raise ReplyError(b"NOPERM " + refusal_text(session.user, row, denial))
 
     def same_verdict(self, session: Session, row: Row, batch: RequestBatch, at: int) -> bool:
         """Whether the requests of a batch behind a place are allowed if that one is. O(1), or O(requests)."""
-        user = session.user
+        user, db_index = session.user, session.next_db_index
         if user.allows_anyhow(row) or self.catalog.same_verdict(row, batch) or batch.is_one_repeated():
             return True
-        return all(user.denial(row, batch.request(other)) is None for other in range(at + 1, batch.count))
+        return all(user.denial(row, batch.request(other), db_index) is None for other in range(at + 1, batch.count))
+
+    def follow_queue(self, session: Session, row: Row, batch: RequestBatch) -> None:
+        """Requests that select databases are queued: those behind them in the transaction are judged there.
+
+        (Valkey 9.1.2.)
+        """
+        assert row.databases is not None, "a command that selects a database names it"
+        for at in range(batch.count):
+            request = batch.request(at)
+            word = request[row.databases(request)[0]]
+            if is_integer(word) and 0 <= int(word) < self._settings.number("databases"):
+                session.queue_selects(int(word))
 
     def refusal_in_exec(self, session: Session, row: Row, request: list[bytes]) -> bytes | None:
         """The error for a queued request that is not allowed any more when EXEC runs it."""
-        denial = session.user.denial(row, request)
+        denial = session.user.denial(row, request, session.db_index)
         if denial is None:
             return None
         self._note(session, b"multi", row, request, denial)
         return IN_EXEC % EXEC_REASONS[denial.reason]
 
-    def refusal_in_script(self, caller: Session, row: Row, request: list[bytes]) -> bytes | None:
-        """The error for a request of a script that the caller's user may not run."""
-        denial = caller.user.denial(row, request)
+    def refusal_in_script(self, caller: Session, row: Row, request: list[bytes], db_index: int) -> bytes | None:
+        """The error for a request of a script, in the database that the script has selected, that the caller's user
+        may not run.
+        """
+        denial = caller.user.denial(row, request, db_index)
         if denial is None:
             return None
         self._statistics.of(row).rejected += 1
@@ -368,7 +392,7 @@ class AccessControl:
 
         Asked by the handler, where the state has the bit RESTRICTED: the words of the request do not name the targets.
         """
-        refused = session.user.refused_link(row, request, key, targets)
+        refused = session.user.refused_link(row, request, session.db_index, key, targets)
         if refused is None:
             return
         caller = session.asks_for
@@ -396,6 +420,8 @@ def _discard(text: str) -> None:
 
 def refusal_text(user: User, row: Row, denial: Denial) -> bytes:
     """The refusal without its code."""
+    if denial.reason is Reason.DATABASE:
+        return NO_DATABASE
     if denial.reason is Reason.KEY:
         return NO_KEY
     if denial.reason is Reason.CHANNEL:

@@ -14,12 +14,13 @@ class CommandCatalog:
     (upper case), `every` has the rows themselves.
     """
 
-    __slots__ = ("_rows", "every", "names")
+    __slots__ = ("_in_database", "_rows", "every", "names")
 
     def __init__(self, rows: Iterable[Row]) -> None:
         self._rows = {top.title: top for top in rows}
         self.every = [row for top in self._rows.values() for row in (top, *top.subcommands.values())]
         self.names = frozenset([row.name for row in self.every])
+        self._in_database: frozenset[str] = frozenset()  # made when it is first asked for: most servers never do
 
     def find(self, name: str) -> Row | None:
         """The command or subcommand that a rule names, in lower case."""
@@ -37,7 +38,20 @@ class CommandCatalog:
         """The commands with a trait (row.py)."""
         return [row for row in self.every if trait in row.declared.traits.split()]
 
+    def uses_database(self, row: Row, request: list[bytes]) -> bool:
+        """Whether a request uses the selected database: it has keys, or reads or writes (Valkey 9.1.2)."""
+        if not self._in_database:
+            self._in_database = frozenset([one.name for one in self.every if _reads_or_writes(one)])
+        return row.name in self._in_database or (row.has_keys and len(request) > 1)
+
     def same_verdict(self, row: Row, batch: RequestBatch) -> bool:
-        """Whether the key of a command that has one is the same in all requests of a batch."""
+        """Whether the key of a command that has one is the same in all requests of a batch, and nothing else counts."""
         place = row.only_key
-        return place is not None and place.position < len(batch.prefix)
+        return place is not None and place.position < len(batch.prefix) and row.databases is None
+
+
+def _reads_or_writes(row: Row) -> bool:
+    """Whether a command uses the selected database, even where its requests have no keys (DBSIZE)."""
+    if row.databases is not None and not row.has_keys:
+        return False
+    return row.write or "readonly" in row.flags or "keyspace" in categories(row)

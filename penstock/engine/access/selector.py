@@ -1,8 +1,9 @@
-"""A selector: commands, keys and channels that a user may use together."""
+"""A selector: commands, keys, channels and databases that a user may use together."""
 
 from enum import IntEnum
 from typing import Final
 
+from penstock.engine.access.allowed_databases import NOT_REFUSED, AllowedDatabases
 from penstock.engine.access.command_catalog import CommandCatalog
 from penstock.engine.access.rule_error import RuleError
 from penstock.engine.matching.globs import Glob
@@ -19,13 +20,17 @@ NO_COMMANDS: Final = "-@all"
 class Reason(IntEnum):
     """Why a request is refused. If several selectors refuse it, the highest reason is reported (Redis 8.6.3)."""
 
+    DATABASE = 0
     COMMAND = 1
     KEY = 2
     CHANNEL = 3
 
 
 class Denial:
-    """Why a request is refused, and the position of the word that is not allowed: 0 for the command."""
+    """Why a request is refused, and the position of the word that is not allowed.
+
+    It is 0 for the command, and for the database that is selected.
+    """
 
     __slots__ = ("position", "reason")
 
@@ -60,19 +65,20 @@ class KeyPattern:
 
 
 class Selector:
-    """Allowed commands, keys and channels. A request is allowed if one selector of its user allows all three.
+    """Allowed commands, keys, channels, databases. A request is allowed if one selector of its user allows all of it.
 
     `allowed` has the names of rows; `first_arguments` has, by a row's name, the first arguments with which a command
     that is not allowed as a whole may be run (in lower case); `_rules` are the rules about commands as they are shown.
     """
 
     __slots__ = (
-        "_catalog", "_channel_globs", "_rules", "all_channels", "all_keys", "allowed", "channels", "first_arguments",
-        "keys",
+        "_catalog", "_channel_globs", "_rules", "all_channels", "all_keys", "allowed", "channels", "databases",
+        "first_arguments", "keys",
     )  # fmt: skip
 
-    def __init__(self, catalog: CommandCatalog) -> None:
+    def __init__(self, catalog: CommandCatalog, databases: AllowedDatabases) -> None:
         self._catalog = catalog
+        self.databases = databases
         self.all_keys = False
         self.keys: list[KeyPattern] = []
         self.all_channels = False
@@ -83,7 +89,7 @@ class Selector:
         self._rules: list[str] = [NO_COMMANDS]
 
     def copy(self) -> "Selector":
-        copied = Selector(self._catalog)
+        copied = Selector(self._catalog, self.databases)
         copied.all_keys, copied.keys = (
             self.all_keys,
             [KeyPattern(kept.pattern, kept.reads, kept.writes) for kept in self.keys],
@@ -99,16 +105,29 @@ class Selector:
 
     @property
     def allows_everything(self) -> bool:
+        if self.databases.numbers is not None:
+            return False
         return self.all_keys and self.all_channels and self.allowed >= self._catalog.names
 
     def allows_anyhow(self, row: Row) -> bool:
         """Whether it allows a command whatever its arguments are."""
         if row.name not in self.allowed or (row.has_keys and not self.all_keys):
             return False
+        if self.databases.numbers is not None and self._depends_on_database(row):
+            return False
         return self.all_channels or row.channels is None
 
-    def denial(self, row: Row, request: list[bytes]) -> Denial | None:
-        """Why it does not allow a request; None if it does. O(keys * patterns)."""
+    def _depends_on_database(self, row: Row) -> bool:
+        return (
+            row.has_keys or row.databases is not None or row.in_every_database or self._catalog.uses_database(row, [])
+        )
+
+    def denial(self, row: Row, request: list[bytes], db_index: int) -> Denial | None:
+        """Why it does not allow a request in a database; None if it does. O(keys * patterns)."""
+        if self.databases.numbers is not None:
+            refused = self.databases.refused_word(self._catalog, row, request, db_index)
+            if refused != NOT_REFUSED:
+                return Denial(Reason.DATABASE, refused)
         if not self._allows_command(row, request):
             return Denial(Reason.COMMAND, 0)
         if row.has_keys and not self.all_keys:
@@ -259,7 +278,9 @@ class Selector:
     def text(self) -> bytes:
         """Its rules as ACL LIST shows them."""
         channels = self.channel_text() if self.all_channels else b" ".join([b"resetchannels", self.channel_text()])
-        return b" ".join([part.strip() for part in (self.key_text(), channels, self.command_text()) if part])
+        databases = b"" if self.databases.numbers is None else self.databases.text()
+        parts = (self.key_text(), channels, databases, self.command_text())
+        return b" ".join([part.strip() for part in parts if part])
 
 
 def has_spaces(word: bytes) -> bool:

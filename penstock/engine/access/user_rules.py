@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from penstock.engine.access import users
+from penstock.engine.access.allowed_databases import PREFIX, AllowedDatabases
 from penstock.engine.access.command_catalog import CommandCatalog
 from penstock.engine.access.rule_error import RuleError
 from penstock.engine.access.selector import SYNTAX, Selector, has_spaces
@@ -30,14 +31,17 @@ class Unmatched(Exception):
 class UserRules:
     """Makes users of one server, and changes them.
 
-    all_channels: what a new user, and one that is reset, may listen to (acl-pubsub-default).
+    all_channels: what a new user, and one that is reset, may listen to (acl-pubsub-default). databases: how many the
+    server has. is_valkey: rules may name databases, as in Valkey 9.1.
     """
 
-    __slots__ = ("_catalog", "all_channels")
+    __slots__ = ("_catalog", "_every_database", "_is_valkey", "all_channels")
 
-    def __init__(self, catalog: CommandCatalog, all_channels: bool) -> None:
+    def __init__(self, catalog: CommandCatalog, databases: int, is_valkey: bool) -> None:
         self._catalog = catalog
-        self.all_channels = all_channels
+        self._every_database = AllowedDatabases(databases)
+        self._is_valkey = is_valkey
+        self.all_channels = False
 
     def new_user(self, name: bytes) -> User:
         """A user without any right, which cannot log in."""
@@ -51,7 +55,7 @@ class UserRules:
         return user
 
     def _new_selector(self) -> Selector:
-        selector = Selector(self._catalog)
+        selector = Selector(self._catalog, self._every_database)
         if self.all_channels:
             selector.allow_all_channels()
         return selector
@@ -88,13 +92,31 @@ class UserRules:
             user.enabled, user.open_to_all, user.hashes = False, False, []
             user.sanitizes, user.selectors = True, fresh.selectors
         else:
-            apply_to_selector(user.selectors[0], rule)
+            self._apply_to_selector(user.selectors[0], rule)
 
     def _selector(self, text: bytes) -> Selector:
         selector = self._new_selector()
         for rule in text.split(b" "):
-            apply_to_selector(selector, rule)
+            self._apply_to_selector(selector, rule)
         return selector
+
+    def _apply_to_selector(self, selector: Selector, rule: bytes) -> None:
+        if not (self._is_valkey and _apply_to_databases(selector, rule)):
+            apply_to_selector(selector, rule)
+
+
+def _apply_to_databases(selector: Selector, rule: bytes) -> bool:
+    """Change a selector by one word about databases; whether it is one. RuleError if it is wrong."""
+    word = rule.lower()
+    if word == b"alldbs":
+        selector.databases = selector.databases.all()
+    elif word == b"resetdbs":
+        selector.databases = selector.databases.none()
+    elif word.startswith(PREFIX):
+        selector.databases = selector.databases.named_by(rule)
+    else:
+        return False
+    return True
 
 
 def apply_to_selector(selector: Selector, rule: bytes) -> None:

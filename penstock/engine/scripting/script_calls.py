@@ -248,7 +248,7 @@ class Calls:
         if row.is_container or not row.fits(len(request)):
             return self._said(COUNT_ASKED)
         session = self._session
-        if session.state & RESTRICTED and session.user.denial(row, request) is not None:
+        if session.state & RESTRICTED and session.user.denial(row, request, session.db_index) is not None:
             return DENIED
         return b""
 

@@ -60,7 +60,7 @@ class ScriptRequests(OwnRequests):
         return self._server.memory.refuses()
 
     def refusal(self, caller: Session, row: Row, request: list[bytes]) -> bytes | None:
-        return self._server.access.refusal_in_script(caller, row, request)
+        return self._server.access.refusal_in_script(caller, row, request, self._context.db_index)
 
     def run(self, row: Row, request: list[bytes]) -> bytes:
         server = self._server

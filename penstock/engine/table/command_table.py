@@ -13,7 +13,7 @@ from typing import Final, TypeAlias
 
 from penstock.engine.context import Context
 from penstock.engine.table.key_place import KeyFinder
-from penstock.engine.table.row import Declaration, Hider, Row
+from penstock.engine.table.row import DatabaseFinder, Declaration, Hider, Row
 from penstock.protocol.request_batch import RequestBatch
 
 Handler: TypeAlias = Callable[[Context, list[bytes]], bytes]
@@ -83,6 +83,7 @@ def command(
     hide: Hider | None = None,
     history: tuple[tuple[str, str], ...] = (),
     deprecated: tuple[str, str] | None = None,
+    databases: DatabaseFinder | None = None,
 ) -> Callable[[Handler], Handler]:
     """Declare the function below as a command. The words: see `Declaration`.
 
@@ -98,6 +99,7 @@ def command(
         name, syntax, group, since, summary, complexity, flags, given.get("keys", ""), find_keys,
         given.get("channels", ""), hide, given.get("acl", ""), given.get("traits", ""), given.get("tips", ""),
         history, given.get("doc_flags", ""), deprecated, int(given.get("arity", 0)), given.get("only_in", ""),
+        databases,
     )  # fmt: skip
     assert FACTS.issuperset(given), f"{name}: {facts}"
 

@@ -15,6 +15,8 @@ ORDINARY_GROUPS: Final = (
 )  # fmt: skip
 Hider: TypeAlias = Callable[[list[bytes]], list[bytes]]
 """Returns a request with its secrets hidden, for MONITOR and SLOWLOG; the same list if it has no secrets."""
+DatabaseFinder: TypeAlias = Callable[[list[bytes]], list[int]]
+"""Returns the positions of the words of a request that name databases; a word that is no number is one, too."""
 
 GUARD: Final = "guarded_by_"
 RUNS_DIGEST: Final = "runs_digest"
@@ -27,6 +29,7 @@ TRAITS: Final = frozenset({
     "feeds_replicas",  # its session is sent all data and all changes from then on
     "for_replicas",  # may be sent by a replica that is attached
     "goes_by_cursor",  # the tag of its cursor, which is no key, says which node of a cluster serves it
+    "in_every_database",  # uses all databases, whichever is selected
     "guarded_by_debug",  # enable-debug-command must allow it
     "guarded_by_module",  # enable-module-command must allow it
     "may_replicate",  # does not change data, but a master may send it to its replicas
@@ -37,6 +40,7 @@ TRAITS: Final = frozenset({
     "runs_digest",  # runs a script, named by its digest: counts by the script's flags, and MONITOR shows it first
     "runs_function",  # the same, named as a function of a library
     "runs_text",  # the same, given as its text
+    "selects_database",  # the next requests of its session use the database that it names
     "spreads",  # its effect is sent to replicas, also where it changes no data
     "touches_nothing",  # is as quick and harmless as a command that touches data only
     "while_subscribed",  # may be sent by a RESP2 client that is subscribed
@@ -65,7 +69,8 @@ class Declaration(NamedTuple):
     channels: as `Channels` has it. hide: shows a request without its secrets. acl: categories beyond those that follow
     from flags and group. traits: words of TRAITS. history: versions, and what each changed. deprecated: since when, and
     what to use instead. arity: where the syntax does not say it. only_in: "valkey" if no Redis
-    has it, "log" if only a log and a master may use it.
+    has it, "log" if only a log and a master may use it. databases: finds the databases that a request names, for the
+    rules of users. A command that names some and has no keys does not use the selected one.
     """
 
     name: str
@@ -87,6 +92,7 @@ class Declaration(NamedTuple):
     deprecated: tuple[str, str] | None = None
     arity: int = 0
     only_in: str = ""
+    databases: DatabaseFinder | None = None
     hidden: frozenset[bytes] = frozenset()  # options and reply fields that clients must not see
 
 
@@ -98,11 +104,12 @@ class Row:
     """
 
     __slots__ = (
-        "arity", "asks_about", "batch_shape", "channels", "declared", "denyoom", "fast", "find_keys", "flags",
-        "for_replicas", "goes_by_cursor", "group", "guarded_by", "has_keys", "hidden", "hide", "is_container",
-        "is_replicated", "key_specs", "keys_move", "label", "least_words", "loading", "most_words", "moves_slot_keys",
-        "name", "no_auth", "no_multi", "only_key", "only_looks", "ordinary", "pubsub", "runs_script", "spreads",
-        "subcommands", "syntax", "title", "transactional", "write",
+        "arity", "asks_about", "batch_shape", "channels", "databases", "declared", "denyoom", "fast", "find_keys",
+        "flags", "for_replicas", "goes_by_cursor", "group", "guarded_by", "has_keys", "hidden", "hide",
+        "in_every_database", "is_container", "is_replicated", "key_specs", "keys_move", "label", "least_words",
+        "loading", "most_words", "moves_slot_keys", "name", "no_auth", "no_multi", "only_key", "only_looks", "ordinary",
+        "pubsub", "runs_script", "selects_database", "spreads", "subcommands", "syntax", "title", "transactional",
+        "write",
     )  # fmt: skip
 
     def __init__(self, declared: Declaration, is_container: bool) -> None:
@@ -129,6 +136,7 @@ class Row:
         self.most_words = self.arity if self.arity > 0 else MOST_WORDS
         is_searched = declared.find_keys is not None and self.most_words > 1
         self.has_keys = is_searched or any(spec.is_key for spec in specs)
+        self.databases = declared.databases
         self.is_container = is_container  # nothing without a subcommand: XGROUP, not COMMAND
         self.subcommands: dict[bytes, Row] = {}  # by upper-case second word
         self.fast = "fast" in self.flags
@@ -147,6 +155,8 @@ class Row:
         self.pubsub = "while_subscribed" in traits
         scripts = [trait for trait in traits if trait in (RUNS_TEXT, RUNS_DIGEST, RUNS_FUNCTION)]
         self.runs_script = scripts[0] if scripts else ""  # how the request names it; "": it runs none
+        self.in_every_database = "in_every_database" in traits
+        self.selects_database = "selects_database" in traits
         self.spreads = "spreads" in traits
         self.moves_slot_keys = "moves_slot_keys" in traits
         self.transactional = "never_queued" in traits

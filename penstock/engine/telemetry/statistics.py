@@ -103,11 +103,11 @@ class Statistics:
 
     __slots__ = (
         "_last", "_last_row", "_rates", "_sampled", "_sampled_ms", "commands", "connections", "denied_auth",
-        "denied_certificate", "denied_channel", "denied_command", "denied_key", "error_replies", "errors",
-        "evicted", "evicted_clients", "expired", "expired_active", "expired_subkeys", "expired_subkeys_active",
-        "expiry_cuts", "expiry_usec", "hits", "input_bytes", "largest_output_buffer", "largest_query_buffer",
-        "lazyfreed", "misses", "output_buffer_disconnections", "output_bytes", "query_buffer_disconnections",
-        "reads", "rejected_connections", "rows", "started_ms", "writes",
+        "denied_certificate", "denied_channel", "denied_command", "denied_database", "denied_key", "error_replies",
+        "errors", "evicted", "evicted_clients", "expired", "expired_active", "expired_subkeys",
+        "expired_subkeys_active", "expiry_cuts", "expiry_usec", "hits", "input_bytes", "largest_output_buffer",
+        "largest_query_buffer", "lazyfreed", "misses", "output_buffer_disconnections", "output_bytes",
+        "query_buffer_disconnections", "reads", "rejected_connections", "rows", "started_ms", "writes",
     )  # fmt: skip
 
     def __init__(self, now_ms: int) -> None:
@@ -137,6 +137,7 @@ class Statistics:
         self.writes = 0  # to sockets
         self.denied_auth = 0
         self.denied_command = 0  # by the rules of users, as the next two
+        self.denied_database = 0
         self.denied_key = 0
         self.denied_channel = 0
         self.denied_certificate = 0
@@ -201,7 +202,9 @@ class Statistics:
 
     def count_denial(self, reason: Reason) -> None:
         """A request was refused by its user's rules."""
-        if reason is Reason.COMMAND:
+        if reason is Reason.DATABASE:
+            self.denied_database += 1
+        elif reason is Reason.COMMAND:
             self.denied_command += 1
         elif reason is Reason.KEY:
             self.denied_key += 1
