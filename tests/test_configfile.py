@@ -352,7 +352,7 @@ def test_what_a_valkey_conf_has_besides_is_followed_or_named_in_a_warning() -> N
 
 
 def test_a_directive_of_valkey_that_would_have_an_effect_is_refused() -> None:
-    with pytest.raises(UsageError, match="does not have this directive of Valkey"):
+    with pytest.raises(UsageError, match="set rdb-version-check strict"):
         started("rdb-version-check relaxed\n")
 
 

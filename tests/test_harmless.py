@@ -7,6 +7,7 @@ from penstock.config.directive_types import (
     BadValue,
     Choice,
     Integers,
+    IpAddress,
     Memory,
     Number,
     YesNo,
@@ -26,6 +27,23 @@ HARMFUL = {  # one value for each directive that may not be ignored at all of th
     "bio-cpulist": "1",
     "aof-rewrite-cpulist": "1",
     "bgsave-cpulist": "1",
+    "cluster-announce-client-ipv4": "10.0.0.1",
+    "cluster-announce-client-ipv6": "::1",
+    "cluster-announce-client-port": "1",
+    "cluster-announce-client-tls-port": "1",
+    "cluster-config-save-behavior": "best-effort",
+    "cluster-databases": "2",
+    "extended-redis-compatibility": "yes",
+    "hash-seed": "x",
+    "log-format": "json",
+    "log-timestamp-format": "iso8601",
+    "mptcp": "yes",
+    "repl-mptcp": "yes",
+    "rdb-version-check": "relaxed",
+    "rdma-bind": "10.0.0.1",
+    "rdma-port": "1",
+    "tls-auto-reload-interval": "60",
+    "unixsocketgroup": "redis",
 }
 
 
@@ -40,6 +58,8 @@ def started(*lines: str) -> Settings:
 def values(name: str) -> list[str]:
     """Values that a directive may have: all of a few, some of many."""
     kind = DIRECTIVES[name].kind
+    if isinstance(kind, IpAddress):
+        return [HARMFUL[name], ""]
     if isinstance(kind, Choice):
         return kind.names
     if isinstance(kind, YesNo):
@@ -97,7 +117,7 @@ def test_every_value_is_harmless_or_refused(name: str) -> None:
 
 @pytest.mark.parametrize("name", [name for name in BOUND if not DIRECTIVES[name].immutable])
 def test_config_set_refuses_it_too_and_changes_nothing(name: str) -> None:
-    settings = started("appendonly no\n")
+    settings = started("appendonly no\n", "compat-version valkey-9.1\n")
     with pytest.raises(ReplyError) as refusal:
         settings.set_pairs([("timeout", "7"), (name, HARMFUL[name])])
 

@@ -84,6 +84,23 @@ class FilePath(Text):
         return word
 
 
+class IpAddress(Text):
+    """An address of IPv4 or of IPv6; empty for none."""
+
+    def __init__(self, version: int) -> None:
+        self.version = version
+
+    def one(self, word: str) -> str:
+        from ipaddress import ip_address  # imported late: most servers name none
+
+        try:
+            if word and ip_address(word).version != self.version:
+                raise ValueError
+        except ValueError:
+            raise BadValue(f"Invalid IPv{self.version} address") from None
+        return word
+
+
 class Number(Kind):
     """A decimal number in a range. A number above `cap` becomes `cap`, one below `least` becomes `least` (hz)."""
 
@@ -141,6 +158,22 @@ class Memory(Kind):
 
     def written(self, value: str) -> list[str]:
         return [with_unit(int(value))]
+
+
+class MemoryOrUnlimited(Memory):
+    """A number of bytes, or -1 for no limit."""
+
+    def one(self, word: str) -> str:
+        number = integer_of(word)
+        if number is not None and number < 0:
+            _within(number, -1, self.high)
+            return word
+        if (bytes_of(word) or 0) > self.high:
+            raise BadValue("argument must be a memory value")
+        return super().one(word)
+
+    def written(self, value: str) -> list[str]:
+        return [value] if value == "-1" else super().written(value)
 
 
 class MemoryOrPercent(Kind):

@@ -268,6 +268,7 @@ USED: Final = (
         "Whether keys neither expire nor are evicted; CLIENT IMPORT-SOURCE sees what has expired.",
         "only_in=valkey",
     ),
+    row("availability-zone", Text(), "Where the server is: a word that HELLO and INFO show.", "only_in=valkey"),
     row(
         "commandlog-request-larger-than 1048576",
         Number(-1, LONG),

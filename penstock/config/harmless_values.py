@@ -31,6 +31,13 @@ NO_PROCESSORS: Final = Ignored(
     ("",),
     "Penstock does not choose its processors: remove the line, and start the server with `taskset -c`",
 )
+SAME_ADDRESS: Final = "All clients are told the same address."
+INSTEAD_OF_ADDRESS: Final = "Penstock tells all clients the same address: remove the line, and set cluster-announce-"
+NO_OTHER_ADDRESS: Final = Ignored(SAME_ADDRESS, ("",), INSTEAD_OF_ADDRESS + "ip")
+NO_OTHER_PORT: Final = Ignored(SAME_ADDRESS, ("0",), INSTEAD_OF_ADDRESS + "port")
+NO_MULTIPATH: Final = Ignored(
+    "TCP is used with one path.", ("no",), "Penstock does not use several paths of TCP: set mptcp and repl-mptcp no"
+)
 IGNORED: Final[dict[str, Ignored]] = {
     # The network
     **_any(
@@ -99,6 +106,66 @@ IGNORED: Final[dict[str, Ignored]] = {
         " cluster-link-sendbuf-limit cluster-migration-barrier cluster-replica-no-failover"
         " cluster-replica-validity-factor cluster-slot-migration-handoff-max-lag-bytes"
         " cluster-slot-migration-write-pause-timeout cluster-slot-stats-enabled",
+    ),
+    # Of Valkey
+    **_any("It only affects speed.", "active-defrag-cycle-us prefetch-batch-max-size"),
+    **_any("A full copy comes on the one connection.", "dual-channel-replication-enabled"),
+    **_any(
+        "Slots move by CLUSTER SETSLOT, and there is no bus.",
+        "cluster-blacklist-ttl cluster-manual-failover-timeout cluster-slot-migration-log-max-len"
+        " slot-migration-max-failover-repl-bytes",
+    ),
+    **_any("There is no RDMA.", "rdma-completion-vector rdma-rx-size"),
+    "cluster-announce-client-ipv4": NO_OTHER_ADDRESS,
+    "cluster-announce-client-ipv6": NO_OTHER_ADDRESS,
+    "cluster-announce-client-port": NO_OTHER_PORT,
+    "cluster-announce-client-tls-port": NO_OTHER_PORT,
+    "cluster-config-save-behavior": Ignored(
+        "A change of the node is answered when its file is saved.",
+        ("sync",),
+        "Penstock does not answer before the node's file is saved: set cluster-config-save-behavior sync",
+    ),
+    "cluster-databases": Ignored(
+        "A cluster has one database.", ("1",), "Penstock has one database in a cluster: set cluster-databases 1"
+    ),
+    "extended-redis-compatibility": Ignored(
+        "The server has the name that compat-version gives.",
+        ("no",),
+        "Penstock does not have this directive: set extended-redis-compatibility no, and compat-version 7.2",
+    ),
+    "hash-seed": Ignored(
+        "The order of keys is that of this server.",
+        ("",),
+        "Penstock does not choose the order of keys: remove the line",
+    ),
+    "log-format": Ignored(
+        "Messages have this format.",
+        ("legacy",),
+        "Penstock does not write messages in other formats: set log-format legacy",
+    ),
+    "log-timestamp-format": Ignored(
+        "Messages have this format.",
+        ("legacy",),
+        "Penstock does not write times in other formats: set log-timestamp-format legacy",
+    ),
+    "mptcp": NO_MULTIPATH,
+    "repl-mptcp": NO_MULTIPATH,
+    "rdb-version-check": Ignored(
+        "A file of a later version is refused.",
+        ("strict",),
+        "Penstock does not load files of versions that it does not know: set rdb-version-check strict",
+    ),
+    "rdma-bind": Ignored("There is no RDMA.", ("",), "Penstock does not have RDMA: remove the line"),
+    "rdma-port": Ignored("There is no RDMA.", ("0",), "Penstock does not have RDMA: set rdma-port 0"),
+    "tls-auto-reload-interval": Ignored(
+        "Certificates are read at CONFIG SET.",
+        ("0",),
+        "Penstock does not read its certificates again by itself: set it to 0, and send CONFIG SET tls-cert-file",
+    ),
+    "unixsocketgroup": Ignored(
+        "The socket has the group of the process.",
+        ("",),
+        "Penstock does not set the socket's group: remove the line, and set the group of its directory",
     ),
     # TLS
     **_any("It only affects speed: OpenSSL decides on it.", "tls-session-cache-size tls-session-cache-timeout"),

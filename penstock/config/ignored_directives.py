@@ -1,4 +1,4 @@
-"""The directives that Redis has and Penstock does not need.
+"""The directives that Redis or Valkey has and Penstock does not need.
 
 They are read, checked, stored and shown like the others, so that a redis.conf can be used and clients find the names
 they ask for, but they have no effect. A start that sets one prints a line that says so. Values that would be harmful to
@@ -7,7 +7,19 @@ ignore are refused: see `harmless_values.py`.
 
 from typing import Final
 
-from penstock.config.directive_types import INT, LONG, ULONG, Choice, Integers, Memory, Number, Text, YesNo
+from penstock.config.directive_types import (
+    INT,
+    LONG,
+    ULONG,
+    Choice,
+    Integers,
+    IpAddress,
+    Memory,
+    MemoryOrUnlimited,
+    Number,
+    Text,
+    YesNo,
+)
 from penstock.config.directives import row
 
 ACCEPTED: Final = (
@@ -136,4 +148,76 @@ ACCEPTED: Final = (
     # TLS: OpenSSL decides on its sessions
     row("tls-session-cache-size 20480", Number(0, INT), "Maximum number of cached TLS sessions."),
     row("tls-session-cache-timeout 300", Number(0, INT), "Seconds that a TLS session is cached."),
+    # What only Valkey has (9.1.2)
+    row(
+        "active-defrag-cycle-us 500",
+        Number(0, 100000),
+        "Microseconds of one step of defragmentation.",
+        "only_in=valkey",
+    ),
+    row("cluster-announce-client-ipv4", IpAddress(4), "Address that clients with IPv4 are told.", "only_in=valkey"),
+    row("cluster-announce-client-ipv6", IpAddress(6), "Address that clients with IPv6 are told.", "only_in=valkey"),
+    row("cluster-announce-client-port 0", Number(0, 65535), "Port that clients are told.", "only_in=valkey"),
+    row("cluster-announce-client-tls-port 0", Number(0, 65535), "TLS port that clients are told.", "only_in=valkey"),
+    row(
+        "cluster-blacklist-ttl 60",
+        Number(-LONG - 1, LONG),
+        "Seconds that a forgotten node is kept away.",
+        "only_in=valkey",
+    ),
+    row(
+        "cluster-config-save-behavior sync",
+        Choice("sync best-effort"),
+        "Whether a node ends if it cannot save its file.",
+        "only_in=valkey",
+    ),
+    row("cluster-databases 1", Number(1, INT), "Databases of a cluster.", "immutable only_in=valkey"),
+    row(
+        "cluster-manual-failover-timeout 5000",
+        Number(1, INT),
+        "Milliseconds that a failover may take.",
+        "only_in=valkey",
+    ),
+    row(
+        "cluster-slot-migration-log-max-len 1000",
+        Number(0, LONG),
+        "Migrations of slots that are remembered.",
+        "only_in=valkey",
+    ),
+    row("dual-channel-replication-enabled no", YesNo(), "Use a second connection for a full copy.", "only_in=valkey"),
+    row("extended-redis-compatibility no", YesNo(), "Call the server Redis.", "only_in=valkey"),
+    row("hash-seed", Text(), "Seed of the order of keys.", "immutable only_in=valkey"),
+    row("log-format legacy", Choice("legacy logfmt json"), "Format of messages.", "only_in=valkey"),
+    row(
+        "log-timestamp-format legacy",
+        Choice("legacy iso8601 milliseconds"),
+        "Format of times in messages.",
+        "only_in=valkey",
+    ),
+    row("mptcp no", YesNo(), "Use several paths of TCP for clients.", "immutable only_in=valkey"),
+    row("prefetch-batch-max-size 16", Number(0, 128), "Keys that are fetched ahead.", "only_in=valkey"),
+    row(
+        "rdb-version-check strict",
+        Choice("strict relaxed"),
+        "Whether a file of a later version is refused.",
+        "only_in=valkey",
+    ),
+    row("rdma-bind", Text(), "Addresses for RDMA.", "only_in=valkey"),
+    row("rdma-completion-vector -1", Number(-1, INT), "Vector of RDMA.", "immutable only_in=valkey"),
+    row("rdma-port 0", Number(0, 65535), "Port for RDMA; 0 for none.", "only_in=valkey"),
+    row("rdma-rx-size 1048576", Number(0, INT), "Bytes of a buffer of RDMA.", "immutable only_in=valkey"),
+    row("repl-mptcp no", YesNo(), "Use several paths of TCP for replication.", "immutable only_in=valkey"),
+    row(
+        "slot-migration-max-failover-repl-bytes 0",
+        MemoryOrUnlimited(),
+        "Lag at which a slot is handed over; -1 for any.",
+        "only_in=valkey",
+    ),
+    row(
+        "tls-auto-reload-interval 0",
+        Number(0, INT),
+        "Seconds between reads of certificates; 0 for none.",
+        "only_in=valkey",
+    ),
+    row("unixsocketgroup", Text(), "Group of the unix socket.", "immutable only_in=valkey"),
 )

@@ -25,9 +25,7 @@ _OBSOLETE: Final = frozenset({
 })  # fmt: skip
 
 _OTHER_LINES: Final = frozenset({"include", "loadmodule", "rename-command", "user"})  # of a file, and no directives
-# Directives of valkey.conf (9.1) that may be ignored at this value, with a warning.
-_VALKEY_IGNORED: Final = {"rdb-version-check": "strict", "dual-channel-replication-enabled": "no"}
-_IGNORED_AT_START: Final = (_IGNORED_NAMES - {"daemonize"}).union(_VALKEY_IGNORED)
+_IGNORED_AT_START: Final = _IGNORED_NAMES - {"daemonize"}
 SIMILAR: Final = 0.8  # of a name that is suggested: one or two letters differ
 
 # Read once, because a process may have many servers. A folder's value depends on the working directory.
@@ -176,10 +174,6 @@ class Settings:
             raise BadValue("Penstock cannot load modules: they are written for Redis's own process")
         elif name in _OBSOLETE:
             return
-        elif name in _VALKEY_IGNORED:
-            if words[1:] != [_VALKEY_IGNORED[name]]:
-                raise BadValue("Penstock does not have this directive of Valkey: remove the line")
-            self.set_at_start[name] = None
         elif row is None or (len(words) == 1 and not row.kind.several):
             raise BadValue("wrong number of arguments" if row else _unknown(name))
         else:

@@ -89,6 +89,7 @@ def hello(ctx: Context, args: list[bytes]) -> bytes:
     session.resp = version
     ctx.resp3 = session.resp3  # inside EXEC, the following requests use it at once
     compatibility = ctx.compatibility
+    zone = ctx.settings.text("availability-zone").encode(errors="surrogateescape") if compatibility.is_valkey else b""
     return reply.fields(
         [
             (b"server", reply.bulk(compatibility.server.encode())),
@@ -98,6 +99,7 @@ def hello(ctx: Context, args: list[bytes]) -> bytes:
             (b"mode", reply.bulk(b"standalone" if ctx.cluster is None else b"cluster")),
             (b"role", reply.bulk(b"master" if ctx.replication.master is None else b"replica")),
             (b"modules", reply.EMPTY_ARRAY),
+            *([(b"availability_zone", reply.bulk(zone))] if zone else []),
         ],
         session.resp3,
     )

@@ -54,6 +54,7 @@ def server(ctx: Context) -> Text:
     supervised, hz = settings.text("supervised"), settings.number("hz")
     mode = "standalone" if ctx.cluster is None else "cluster"
     port = settings.number("port") or settings.number("tls-port")
+    zone = f"availability_zone:{settings.text('availability-zone')}\r\n" if ctx.compatibility.is_valkey else ""
     listeners = "".join([f"listener{at}:{listener}\r\n" for at, listener in enumerate(_listeners(ctx))])
     return _versions(ctx.compatibility) + (
         "redis_git_sha1:00000000\r\n"
@@ -79,7 +80,7 @@ def server(ctx: Context) -> Text:
         f"executable:{identity.executable}\r\n"
         f"config_file:{config_file}\r\n"
         "io_threads_active:0\r\n"
-        f"{listeners}"
+        f"{zone}{listeners}"
         f"penstock_version:{PENSTOCK_VERSION}\r\n"
         f"penstock_build:{BUILD}\r\n"
         f"python_version:{identity.interpreter}\r\n"
