@@ -19,7 +19,12 @@ from tests.support.source_trees import FILES, ROOT, imported, module_name, tree_
 
 pytestmark = pytest.mark.xdist_group("sources")  # one worker reads the source once
 
-REFUSED_WHOLE = {"CLUSTER|MIGRATION", "CLUSTER|SYNCSLOTS", "MODULE|LOADEX"}  # whatever they have
+REFUSED_WHOLE = {
+    "CLUSTER|MIGRATION",
+    "CLUSTER|MIGRATESLOTS",
+    "CLUSTER|SYNCSLOTS",
+    "MODULE|LOADEX",
+}  # whatever they have
 BATCHES = (  # words of commands that other modules declare
     "penstock.commands.streams.changing.xadd_batch", "penstock.commands.streams.replay_batches",
     "penstock.commands.strings.string_batches",

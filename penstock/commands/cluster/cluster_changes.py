@@ -323,7 +323,7 @@ def cluster_failover(ctx: Context, args: list[bytes]) -> bytes:
     return _hand_over(ctx, node, [b"FAILOVER"])
 
 
-def _not_moved(ctx: Context, args: list[bytes]) -> bytes:
+def not_moved(ctx: Context, args: list[bytes]) -> bytes:
     node_of(ctx)
     raise ReplyError(b"ERR This server moves slots by CLUSTER SETSLOT and MIGRATE only")
 
@@ -335,7 +335,7 @@ command(
     f"8.4.0 {CHANGES} | arity -4",
     "Moves slots between nodes. Refused here.",
     BY_RANGES,
-)(_not_moved)
+)(not_moved)
 
 command(
     "CLUSTER|SYNCSLOTS subcommand:<sync:SYNC (task-id slot-range:(start-slot:integer end-slot:integer)"
@@ -343,4 +343,4 @@ command(
     " | ack:ACK (state offset) | error:FAIL error | conf:CONF (option ... value ...)>",
     f"8.4.0 {CHANGES} | tips {VARIES}",
     "Used by nodes to migrate slots. Refused here.",
-)(_not_moved)
+)(not_moved)

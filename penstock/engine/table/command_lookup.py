@@ -55,9 +55,16 @@ class CommandLookup(KnownCommands):
 
 
 def known(rows: Table, compatibility: Compatibility) -> tuple[Table, Table]:
-    """The commands of the server that this one passes for, and the others."""
+    """The commands of the server that this one passes for; and those that only a log and a master may use.
+
+    The latter are the others, and containers with a subcommand among the others that changes data.
+    """
     shown = {name: _as_known(row, compatibility) for name, row in rows.items() if compatibility.has_command(row)}
-    return shown, {name: row for name, row in rows.items() if name not in shown}
+    return shown, {name: row for name, row in rows.items() if name not in shown or _hides_a_change(row, shown[name])}
+
+
+def _hides_a_change(row: Command, shown: Command) -> bool:
+    return any(below.is_replicated for name, below in row.subcommands.items() if name not in shown.subcommands)
 
 
 def _as_known(row: Command, compatibility: Compatibility) -> Command:
