@@ -25,7 +25,8 @@ RULES: Final = (
     "sanitize-payload", "skip-sanitize-payload", "(db=x)", "(db=0,1 -@all +@read ~*)", "&*",
 )  # fmt: skip
 REQUESTS: Final = (
-    "SELECT {n}", "SELECT {n}", "SELECT {n}", "GET {k}", "SET {k} {n}", "DBSIZE", "KEYS a", "SCAN 0 MATCH a COUNT 100", "EXISTS {k}",
+    "SELECT {n}", "SELECT {n}", "SELECT {n}", "GET {k}", "SET {k} {n}", "DBSIZE", "KEYS a",
+    "SCAN 0 MATCH a COUNT 100", "EXISTS {k}",
     "MOVE {k} {n}", "COPY {k} {k} DB {n}", "COPY {k} {k} DB {n} REPLACE", "COPY {k} {k} DB {n} DB {n}",
     "COPY {k} {k} {n} DB {n}", "COPY {k} {k}", "SWAPDB {n} {n}", "SWAPDB {n} {n}", "FLUSHDB", "FLUSHALL", "PING",
     "ECHO x", "MULTI", "MULTI", "EXEC", "EXEC", "DISCARD", "WATCH {k}", "XADD s{k} 1-1 f v", "XLEN s{k}",

@@ -7,6 +7,7 @@ it; they are compared as soon as the Valkey at hand is one.
 import pytest
 
 from penstock.clock import ManualClock
+from penstock.config.settings import DIRECTIVES
 from tests.support.clock import NOW_MS
 from tests.support.dialogue import Dialogue
 from tests.support.engines import loaded_engine, make_engine, settings_with
@@ -17,6 +18,11 @@ from tests.support.wire import Array, Bulk, Connection, Error, Integer, Simple, 
 
 ON = " script: on @user_script:1."
 BAD_LOG = "-ERR type should be one of the following: slow, large-request, large-reply"
+NO_DATABASE = "NOPERM No permissions to access database"
+CHANGED = (
+    "NOPERM ACLs rules changed between the moment the transaction was accumulated and the EXEC call. This command is no"
+    " longer allowed for the following reason: no permission"
+)
 WRONG = "WRONGTYPE Operation against a key holding the wrong kind of value"
 WRONG_COUNT = "-ERR numfields should be greater than 0 and match the provided number of fields"
 LAST = """EVAL "local e = redis.call('COMMANDLOG','GET','1','{}')[1]; return {{e[3], e[4], e[6], #e}}" 0"""
@@ -258,6 +264,65 @@ DIALOGUES = {
         ("COMMAND GETKEYS DELIFEQ k v", "*1 $k"),
         ("ACL DRYRUN default DELIFEQ k v", "+OK"),
         ("ACL SETUSER u +commandlog|len", "+OK"),
+        ("ACL DELUSER u", ":1"),
+    ],
+    "a server says where it is": [
+        ("CONFIG SET availability-zone eu-1", "+OK"),
+        ("""EVAL "return redis.call('INFO','server'):match('availability_zone:([^%c]*)')" 0""", "$eu-1"),
+        ("CONFIG SET availability-zone ''", "+OK"),
+    ],
+    "rules of users name databases": [
+        ("ACL SETUSER u on nopass +@all ~* &* db=2,0", "+OK"),
+        ("ACL LIST", "*2 $user default on nopass ~* &* +@all $user u on nopass ~* &* db=0,2 +@all"),
+        ("ACL SETUSER u db=1 (DB=3 +get ~x) (+get)", "+OK"),
+        ("ACL GETUSER u",
+         "*14 $flags *2 $on $nopass $passwords *0 $commands $+@all $keys $~* $channels $&* $databases $db=1 $selectors"
+         " *2 *8 $commands $-@all +get $keys $~x $channels $ $databases $db=3"
+         " *8 $commands $-@all +get $keys $ $channels $ $databases $alldbs"),
+        ("ACL SETUSER u RESETDBS clearselectors skip-sanitize-payload", "+OK"),
+        ("ACL LIST", "*2 $user default on nopass ~* &* +@all $user u on nopass ~* &* resetdbs +@all"),
+        ("ACL SETUSER u alldbs", "+OK"),
+        ("ACL LIST", "*2 $user default on nopass ~* &* +@all $user u on nopass ~* &* +@all"),
+        ("ACL SETUSER u db=", "-ERR Error in ACL SETUSER modifier 'db=': Syntax error"),
+        ("ACL SETUSER u db=1,x", "-ERR Error in ACL SETUSER modifier 'db=1,x': Syntax error"),
+        ("ACL SETUSER u db=-1",
+         "-ERR Error in ACL SETUSER modifier 'db=-1': The provided database ID is out of range"),
+        ("ACL DELUSER u", ":1"),
+    ],
+    "a user has only its databases": [
+        ("ACL SETUSER u on nopass +@all ~* &* db=0,2", "+OK"),
+        ("SELECT 1", "+OK"),
+        ("ACL DRYRUN u GET k", "$User u has no permissions to access database GET"),
+        ("ACL DRYRUN u SELECT 0", "+OK"),
+        ("ACL DRYRUN u PING", "+OK"),
+        ("AUTH u x", "+OK"),
+        ("DBSIZE", f"-{NO_DATABASE}"),
+        ("""EVAL "return 1" 0""", f"-{NO_DATABASE}"),
+        ("SELECT 0", "+OK"),
+        ("SELECT 1", f"-{NO_DATABASE}"),
+        ("SELECT 99", "-ERR DB index is out of range"),
+        ("SET k v", "+OK"),
+        ("MOVE k 1", f"-{NO_DATABASE}"),
+        ("COPY k l DB 2 DB 1", f"-{NO_DATABASE}"),
+        ("COPY k l DB 1 DB 99", "-ERR DB index is out of range"),
+        ("COPY k l DB 2", ":1"),
+        ("SWAPDB 0 1", f"-{NO_DATABASE}"),
+        ("SWAPDB 0 2", "+OK"),
+        ("FLUSHALL", f"-{NO_DATABASE}"),
+        ("""EVAL "return server.call('select', 1)" 0""", f"-ERR ACL failure in script: {NO_DATABASE[7:]}" + ON),
+        ("""EVAL "return server.acl_check_cmd('move', 'k', 1)" 0""", "NullBulk()"),
+        ("MULTI", "+OK"),
+        ("SELECT 2", "+QUEUED"),
+        ("GET k", "+QUEUED"),
+        ("EXEC", "*2 +OK $v"),
+        ("MULTI", "+OK"),
+        ("SELECT 1", f"-{NO_DATABASE}"),
+        ("EXEC", "-EXECABORT Transaction discarded because of previous errors."),
+        ("MULTI", "+OK"),
+        ("ACL SETUSER u db=0", "+QUEUED"),
+        ("DBSIZE", "+QUEUED"),
+        ("EXEC", f"*2 +OK -{CHANGED}"),
+        ("AUTH default x", "+OK"),
         ("ACL DELUSER u", ":1"),
     ],
     "INFO has its own names": [
@@ -568,3 +633,24 @@ def test_conditions_of_exec_are_in_the_slot_of_the_transaction() -> None:
     assert str(client("EXEC NX {b}y")).startswith("CROSSSLOT ")
     client("MULTI", "SET {a}x 1")
     assert client("EXEC NX {a}y") == [b"OK"]
+
+
+OF_VALKEY = [name for name, row in DIRECTIVES.items() if row.only_in and not name.startswith("commandlog-")]
+
+
+def test_hello_names_the_zone_only_if_there_is_one() -> None:
+    client = Dialogue(make_engine(settings=settings_with(compat_version="valkey-9.1")))
+
+    assert b"availability_zone" not in client("HELLO 3")
+    assert client("CONFIG SET availability-zone eu-1", "HELLO 3")[b"availability_zone"] == b"eu-1"
+
+
+@pytest.mark.parametrize("name", OF_VALKEY)
+def test_a_directive_has_valkey_s_default_and_refuses_as_valkey(valkey: int, name: str) -> None:
+    """What Valkey takes and Penstock does not have is refused with a sentence of its own."""
+    client = Dialogue(make_engine(settings=settings_with(compat_version="valkey-9.1")))
+    with Connection("127.0.0.1", valkey) as theirs:
+        assert shown(parse(client.raw(f"CONFIG GET {name}"))[0]) == shown(theirs.ask("CONFIG", "GET", name))
+        for word in ("zz", "-1", "-2", "1.5", "99999999999999999999", "1kb"):
+            ours = shown(parse(client.raw(f"CONFIG SET {name} {word}"))[0])
+            assert ours == shown(theirs.ask("CONFIG", "SET", name, word)) or " - Penstock " in ours, word
