@@ -33,6 +33,7 @@ CALL: Final = b"return redis.pcall(unpack(ARGV))"
 DATABASES: Final = 3
 OPEN: Final = (0, 2)  # that the user may use in the end
 CLOSED: Final = 1
+NUMBERS: Final = (b"0", b"1", b"2")
 SHARE_OF_OTHERS: Final = 0.12  # of the commands that have keys, or nothing to do with data
 RULES: Final = "on nopass +@all -@admin ~* &*"
 FILLED: Final = (
@@ -77,6 +78,7 @@ class Side:
         self.engine.waiting.migrator = Nowhere()
         self.admin: Session = self.engine.server.connect("127.0.0.1:1", "127.0.0.1:2")
         self.user: Session = self.engine.server.connect("127.0.0.1:3", "127.0.0.1:2")
+        self.elsewhere: Session = self.engine.server.connect("127.0.0.1:4", "127.0.0.1:2")  # of the same user
         self.replies: list[bytes] = []
         for number in (0, CLOSED):
             self.ask(f"SELECT {number}")
@@ -85,6 +87,7 @@ class Side:
                 self.ask(line.format(text, number))
         self.grant("alldbs")
         self.take([[b"AUTH", b"joe", b"x"]])
+        self.engine.handle(self.elsewhere, [b"AUTH", b"joe", b"x"])
 
     def ask(self, line: str) -> None:
         answer = self.engine.handle(self.admin, [word.encode() for word in line.split()])
@@ -154,7 +157,19 @@ def in_a_transaction(side: Side, requests: list[Request]) -> None:
 def in_a_transaction_from_within(side: Side, requests: list[Request]) -> None:
     side.take([[b"SELECT", b"1"], [b"MULTI"], *requests])
     side.close()
-    side.take([*requests, [b"EXEC"]])
+    side.take([[b"EXEC"]])
+
+
+def behind_another_session(side: Side, requests: list[Request]) -> None:
+    """The user has asked the same elsewhere, where it was allowed."""
+    side.take([[b"SELECT", b"1"]])
+    side.close()
+    for request in requests:
+        for batch in batches_of([request], side.engine.batch_shapes):
+            side.engine.handle_batches(side.elsewhere, [batch], 1 << 30, [], [])
+        if side.elsewhere.blocked is not None:
+            side.engine.waiting.release(side.elsewhere.blocked, b"+released\r\n")
+        side.take([request])
 
 
 def in_scripts(side: Side, requests: list[Request]) -> None:
@@ -170,7 +185,9 @@ def in_scripts_from_within(side: Side, requests: list[Request]) -> None:
         side.take([[b"EVAL", CALL, b"0", *request], [b"EVAL", CALL, b"1", b"s", *request]])
 
 
-DOORS: Final[list[Door]] = [one_by_one, in_batches, from_within, in_a_transaction, in_a_transaction_from_within]
+DOORS: Final[list[Door]] = [
+    one_by_one, in_batches, from_within, in_a_transaction, in_a_transaction_from_within, behind_another_session,
+]  # fmt: skip
 if find_spec("lupa") is not None:
     DOORS.extend([in_scripts, in_scripts_from_within])
 
@@ -189,7 +206,12 @@ def story(chance: random.Random, made: TableRequests, rows: dict[str, Row], row:
     requests = [made.valid(row) for _ in range(3)]
     requests += [made.valid(rows[chance.choice(MOVERS)]) for _ in range(3)]
     chance.shuffle(requests)
-    return requests
+    varied: list[Request] = []
+    for request in requests:
+        varied.append(request)
+        if request[-1] in NUMBERS:  # batches of requests with the same beginning
+            varied.append([*request[:-1], chance.choice(NUMBERS)])
+    return varied
 
 
 @pytest.mark.parametrize("seed", seeds(1, 5))
