@@ -1,6 +1,7 @@
 """Compression of entries, by the library zstandard: up to 128 at a time, 0.2 us an entry, 0.05 us back.
 
-Compressed are the older entries of each stream (Stream._seal), and all entries of a stream that rests (Packing).
+Compressed are the older entries of each stream (Stream._seal), all entries of a stream that rests, and all but the
+newest of one that grows slowly (Packing).
 
 Neighbours have field names, ids and much of their values in common: segments of small JSON values shrink to a quarter
 of their size and less, of random bytes to two thirds.
@@ -17,7 +18,8 @@ LEVEL: Final = 1
 MOST_READY: Final = 32  # segments that are kept as they are sent after they were read, of at most 64 KiB or one entry
 
 REST_MS: Final = 1000  # a stream rests if it got no entry for so long, or up to twice as long
-LEAST_STREAMS: Final = 64  # as many must wait for the first round: for fewer the library, 3 MB, is not worth it
+SLOW: Final = 128  # entries: a stream that gets fewer in REST_MS grows slowly
+LEAST_SEGMENTS: Final = 128  # as many must wait for the first round: for fewer the library, 3 MB, is not worth it
 NEVER_SEEN: Final = -1
 
 
@@ -69,74 +71,81 @@ class Compressor:
         self._next = (self._next + 1) % self._most_ready
 
 
-class Look:
-    """At a stream. entries_added: as it was then. done: segments, the newest, that were compressed since it rests."""
-
-    __slots__ = ("done", "entries_added")
-
-    def __init__(self) -> None:
-        self.entries_added = NEVER_SEEN
-        self.done = 0
-
-
 class Growing(Protocol):
     """A stream, as far as it matters here."""
 
     entries_added: int
+    segments: "list[Segment]"
 
-    def compress_at_rest(self, newer: int) -> bool:
-        """See Stream.compress_at_rest."""
+    def compress_next(self, newer: int) -> bool:
+        """See Stream.compress_next."""
 
 
 class Packing:
-    """Streams that were noted because they have segments to compress, which is done once they rest.
+    """Streams that were noted because they have segments to compress, which is done once they rest or grow slowly.
 
-    Rounds are REST_MS apart. In each, `step` looks at one stream after the other: a stream that got entries since the
-    last round waits for the next one; of one that got none a segment is compressed with each step.
+    Rounds are REST_MS apart. In each, `step` looks at one stream after the other: one that got SLOW entries or more
+    since the last round waits for the next one. With each step, a segment of another is compressed: of a stream that
+    rests all of them, of one that grows slowly all but the last, which takes further entries.
     """
 
-    __slots__ = ("_later", "_least", "_next_ms", "_round")
+    __slots__ = ("_growing", "_later", "_least", "_next_ms", "_round")
 
-    def __init__(self, least: int = LEAST_STREAMS) -> None:
+    def __init__(self, least: int = LEAST_SEGMENTS) -> None:
         self._least = least
-        self._round: dict[Growing, Look] = {}
-        self._later: dict[Growing, Look] = {}  # for the next round
+        self._round: dict[Growing, int] = {}  # streams, and their entries_added when they were looked at
+        self._growing: dict[Growing, int] = {}  # as `_round`; they grow slowly
+        self._later: dict[Growing, int] = {}  # for the next round
         self._next_ms = 0  # monotonic
 
     def note(self, stream: Growing) -> None:
         """A stream has a segment that is to be compressed when it rests. O(1)."""
-        if stream not in self._later and stream not in self._round:
-            self._later[stream] = Look()
+        if stream not in self._later and stream not in self._round and stream not in self._growing:
+            self._later[stream] = NEVER_SEEN
 
     def forget(self, stream: Growing) -> None:
         """A stream was deleted, and is not to be kept alive. O(1)."""
         self._later.pop(stream, None)
         self._round.pop(stream, None)
+        self._growing.pop(stream, None)
 
     def forget_all(self) -> None:
         """As `forget`, of all streams."""
-        self._later, self._round = {}, {}
+        self._later, self._round, self._growing = {}, {}, {}
 
     @property
     def is_behind(self) -> bool:
         """Whether a round is not over."""
-        return bool(self._round)
+        return bool(self._round or self._growing)
 
     def is_due(self, now_ms: int) -> bool:
-        """Whether a step is to be made now. now_ms: of the monotonic clock."""
-        return bool(self._round) or (len(self._later) >= self._least and now_ms >= self._next_ms)
+        """Whether a step is to be made now. now_ms: of the monotonic clock. O(1); O(LEAST_SEGMENTS) at first."""
+        if self.is_behind or now_ms < self._next_ms:
+            return self.is_behind
+        waiting = 0
+        for stream in self._later:
+            waiting += len(stream.segments)
+            if waiting >= self._least:
+                return True
+        return False
 
     def step(self, now_ms: int) -> None:
         """Look at one stream; `is_due` must hold. O(bytes of a segment)."""
+        if self._growing:
+            stream, seen = self._growing.popitem()
+            left = self._growing if stream.compress_next(1) else self._later
+            left[stream] = seen
+            return
         if not self._round:
             self._round, self._later = self._later, self._round
             self._next_ms = now_ms + REST_MS
-            self._least = 1
-        stream, look = self._round.popitem()
-        if look.entries_added != stream.entries_added:
-            look.entries_added = stream.entries_added
-            look.done = 0
-            self._later[stream] = look
-        elif stream.compress_at_rest(look.done):
-            look.done += 1
-            self._round[stream] = look
+            self._least = 0
+        stream, seen = self._round.popitem()
+        added = stream.entries_added
+        if added == seen:
+            if stream.compress_next(0):
+                self._round[stream] = seen
+        elif seen != NEVER_SEEN and 0 < added - seen < SLOW:
+            self._growing[stream] = added
+        else:
+            self._later[stream] = added

@@ -11,7 +11,7 @@ import pytest
 
 from penstock.clock import ManualClock
 from penstock.engine.engine import Engine
-from penstock.storage.compression import LEAST_STREAMS, REST_MS, Compressor, Packing
+from penstock.storage.compression import LEAST_SEGMENTS, REST_MS, Compressor, Packing
 from penstock.storage.streams.segment import LEAST_SEALED, MOST_SLOTS, Segment
 from penstock.storage.streams.stream import Stream
 from tests.support.clock import NOW_MS
@@ -44,6 +44,15 @@ def pass_time(client: Dialogue, ms: int) -> None:
 def let_rest(client: Dialogue) -> None:
     for _ in range(3):
         pass_time(client, REST_MS)
+
+
+def begin_to_compress(client: Dialogue, segments: int, later_ms: int = 0) -> None:
+    """As a tick does, some time later, that has time for at most so many."""
+    packing = client.engine.server.form_limits.streams.packing
+    now_ms = client.engine.clock.monotonic_us() // 1000 + later_ms
+    for _ in range(segments):
+        if packing.is_due(now_ms):
+            packing.step(now_ms)
 
 
 def event(number: int) -> bytes:
@@ -147,7 +156,7 @@ def test_so_are_those_of_a_stream_that_was_loaded() -> None:
     assert compressed(loaded) == loaded.segments[:SEGMENTS]
 
 
-def test_a_stream_that_gets_entries_keeps_the_newest_as_they_are_sent() -> None:
+def test_a_stream_that_grows_slowly_keeps_only_its_last_segment_as_it_is_sent() -> None:
     client = client_of("1000000")
     fill(client, [event(number) for number in range(ENTRIES)])
 
@@ -155,8 +164,29 @@ def test_a_stream_that_gets_entries_keeps_the_newest_as_they_are_sent() -> None:
         client("XADD s * event x")
         pass_time(client, REST_MS // 2)
 
-    assert compressed(stream_of(client)) == []
+    assert compressed(stream_of(client)) == stream_of(client).segments[:SEGMENTS]
     assert not stream_of(client).segments[-1].sealed
+
+
+def test_a_stream_that_grows_fast_keeps_the_newest_as_they_are_sent() -> None:
+    client = client_of("1000000")
+    for number in range(SEGMENTS):
+        fill_from(client, number * 2 * MOST_SLOTS, 2 * MOST_SLOTS)
+        pass_time(client, REST_MS // 2)
+
+    assert compressed(stream_of(client)) == []
+
+
+def test_a_stream_that_gets_an_entry_while_it_is_compressed_is_compressed_whole_when_it_rests_again() -> None:
+    client = client_of("1000000")
+    fill(client, [event(number) for number in range(ENTRIES)])
+    pass_time(client, 0)
+
+    begin_to_compress(client, SEGMENTS // 2, REST_MS)
+    client("XADD s * event x")
+    let_rest(client)
+
+    assert compressed(stream_of(client)) == stream_of(client).segments[:SEGMENTS]
 
 
 @pytest.mark.parametrize("entries", [1, LEAST_SEALED - 1])
@@ -173,7 +203,7 @@ def test_a_short_stream_that_rests_goes_on_in_the_same_segment(entries: int) -> 
 def test_the_first_streams_wait_until_the_library_is_worth_its_memory() -> None:
     client = client_of("1000000")
     client.engine.server.form_limits.streams.packing = Packing()
-    for number in range(LEAST_STREAMS - 1):
+    for number in range(LEAST_SEGMENTS - 1):
         fill_from(client, 0, MOST_SLOTS, b"s%d" % number)
     let_rest(client)
     assert not any(compressed(stream) for stream in streams(client))
@@ -182,6 +212,16 @@ def test_the_first_streams_wait_until_the_library_is_worth_its_memory() -> None:
     let_rest(client)
 
     assert all(compressed(stream) for stream in streams(client))
+
+
+def test_few_long_streams_do_not_wait() -> None:
+    client = client_of("1000000")
+    client.engine.server.form_limits.streams.packing = Packing()
+    fill(client, [b"x"] * MOST_SLOTS * LEAST_SEGMENTS)
+
+    let_rest(client)
+
+    assert compressed(stream_of(client)) == stream_of(client).segments
 
 
 def test_nothing_is_compressed_while_a_child_saves() -> None:
@@ -258,7 +298,7 @@ REQUESTS = (
 @pytest.mark.parametrize("seed", range(12))
 def test_every_request_gets_what_an_uncompressed_stream_answers(seed: int) -> None:
     chance = random.Random(seed)
-    small, large = client_of("1", chance.choice((1, 2, 32))), client_of("0")
+    small, large = client_of(chance.choice(("1", "300", "1000000")), chance.choice((1, 2, 32))), client_of("0")
     for client in (small, large):
         fill(client, [event(number) for number in range(ENTRIES)])
         client("XGROUP CREATE s g 0")
@@ -271,7 +311,11 @@ def test_every_request_gets_what_an_uncompressed_stream_answers(seed: int) -> No
         if chance.random() < REST_SHARE:
             let_rest(small)
             let_rest(large)
+        elif chance.random() < REST_SHARE:
+            begin_to_compress(small, chance.randrange(2 * SEGMENTS))
 
+    let_rest(small)
+    assert all(segment.is_settled() for stream in streams(small) for segment in stream.segments if segment.sealed)
     for client in (small, large):
         stream_of(client).check()
     assert logged(small.engine) == logged(large.engine)

@@ -7,8 +7,9 @@ import pytest
 
 from penstock.engine.engine import Engine
 from penstock.native.build import IS_COMPILED
-from penstock.storage.streams import stream as stream_module
+from penstock.storage.streams import segment as segment_module
 from penstock.storage.streams.pending import block_list
+from penstock.storage.streams.pending import group as group_module
 from penstock.storage.streams.segment import Segment
 from penstock.storage.streams.stream import Stream
 from penstock.storage.types.hashes import Hash
@@ -36,8 +37,8 @@ def test_a_large_stream_is_estimated_from_some_of_its_parts(
     dialogue("XREADGROUP GROUP g0 alice COUNT 10000 STREAMS s >")
     estimate = stream_at(engine, b"s").memory_usage()
 
-    monkeypatch.setattr(stream_module, "SEGMENTS_SAMPLED", 10**9)
-    monkeypatch.setattr(stream_module, "GROUPS_SAMPLED", 10**9)
+    monkeypatch.setattr(segment_module, "SEGMENTS_SAMPLED", 10**9)
+    monkeypatch.setattr(group_module, "GROUPS_SAMPLED", 10**9)
     monkeypatch.setattr(block_list, "BLOCKS_SAMPLED", 10**9)
     in_full = stream_at(engine, b"s").memory_usage()
 

@@ -45,10 +45,7 @@ def _delete_run(stream: Stream, segment: Segment, start: int, stop: int) -> None
     segment.delete_run(start, stop)
     stream.length -= stop - start
     if not segment.live:
-        index = bisect_right(stream.firsts, last_id) - 1
-        segment.drop()
-        del stream.segments[index]
-        del stream.firsts[index]
+        stream.drop_segment(bisect_right(stream.firsts, last_id) - 1)
     stream.max_deleted_id = max(stream.max_deleted_id, last_id)
 
 

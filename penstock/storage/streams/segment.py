@@ -30,6 +30,7 @@ MOST_SLOTS: Final = 128
 LEAST_SEALED: Final = 16  # slots; the entries of fewer stay one by one while their stream rests
 MOST_BYTES: Final = 64 * 1024
 LARGEST_AT_REST: Final = 1 << 20  # bytes (of one long entry): compressing more would make clients wait
+SEGMENTS_SAMPLED: Final = 64  # from which the memory of a stream's segments is estimated
 NO_SLOT: Final = -1
 _NUMBERS: Final = array(WIDE, range(1000))  # the usual sequence numbers, ready to be sliced
 _NO_OFFSETS: Final = array("I")
@@ -405,21 +406,27 @@ def deleted_entry(entry_id: StreamId) -> Segment:
     return segment
 
 
-def compress_at_rest(segments: list[Segment], newer: int, compressor: "Compressor") -> bool:
-    """Compress the segment with so many newer ones; False if it was compressed before, or there is none.
+def settle(segment: Segment, compressor: "Compressor") -> bool:
+    """Compress a segment of a stream that gets few entries, if that saves enough; False if it stays as it is for now.
 
-    For streams that get no entries now. The last segment takes no more then; if it has few entries, it stays open.
-    O(bytes of a segment).
+    The last segment takes no more entries then; if it has few, it stays open. O(bytes).
     """
-    at = len(segments) - 1 - newer
-    if at < 0 or segments[at].is_settled():
-        return False
-    segment = segments[at]
-    if not segment.sealed and len(segment) >= LEAST_SEALED:
+    if not segment.sealed:
+        if len(segment) < LEAST_SEALED:
+            return False
         segment.seal()
-    if segment.sealed and segment.size <= LARGEST_AT_REST:
+    if segment.size <= LARGEST_AT_REST:
         segment.compress(compressor)
     return True
+
+
+def memory_of_segments(segments: list[Segment]) -> int:
+    """An estimate in bytes, from some of them. O(1)."""
+    count, size = len(segments), 0
+    sampled = segments if count <= SEGMENTS_SAMPLED else segments[:: count // SEGMENTS_SAMPLED]
+    for segment in sampled:
+        size += segment.memory_usage()
+    return size if count == len(sampled) else size * count // len(sampled)
 
 
 def count_of(runs: list[SegmentRun]) -> int:

@@ -8,12 +8,11 @@ from penstock.storage.policies.stream_policies import StreamPolicies
 from penstock.storage.streams.idempotence import Producers
 from penstock.storage.streams.ids import HALF, MAX, ZERO, IdHalves, IdRun, StreamId, halves, last_at_most
 from penstock.storage.streams.listpack_nodes import Node, SameFieldEntries, StreamLimits, add_to_nodes, last_node_from
-from penstock.storage.streams.pending.group import UNKNOWN, Group
-from penstock.storage.streams.segment import Segment, SegmentRun, compress_at_rest, count_of
+from penstock.storage.streams.pending.group import UNKNOWN, Group, memory_of_groups
+from penstock.storage.streams.segment import Segment, SegmentRun, count_of, memory_of_segments, settle
 from penstock.storage.streams.trim import ACKNOWLEDGED, KEEP_REFERENCES, Trim
 
-SEGMENTS_SAMPLED: Final = 64  # segments and groups from which the memory is estimated
-GROUPS_SAMPLED: Final = 16
+SETTLED_AT_ONCE: Final = 2  # segments
 SHORT_RUN: Final = 4  # entries; those of shorter runs are appended one by one, which is quicker then
 
 NOT_JOINED: Final = -1
@@ -32,8 +31,8 @@ class Stream:
 
     __slots__ = (
         "_found_at", "_last_id", "_node_found", "entries_added", "firsts", "groups", "last_ms", "last_seq",
-        "length", "limits", "loaded_segments", "max_deleted_id", "nodes", "policies", "producers", "rewound",
-        "segments",
+        "length", "limits", "max_deleted_id", "nodes", "policies", "producers", "rewound", "segments",
+        "settled_segments",
     )  # fmt: skip
 
     def __init__(self, limits: StreamLimits, producers: Producers) -> None:
@@ -50,7 +49,7 @@ class Stream:
         self.entries_added = 0
         self.groups: dict[bytes, Group] = {}
         self._found_at = self._node_found = 0  # the segment and the node found last
-        self.loaded_segments = 0  # so many segments, the oldest, may still have to be compressed
+        self.settled_segments = 0  # so many, the oldest, need not be compressed any more
         self.rewound = False  # whether a group may have rewound pending entries
 
     def groups_by_name(self) -> list[Group]:
@@ -156,25 +155,27 @@ class Stream:
     def _seal(self, segment: Segment) -> None:
         """The last segment takes no more entries; compress the one that is no longer among the newest. O(bytes).
 
-        And the newest of those that were loaded and are not compressed yet.
+        And one more if some are late, after loading or CONFIG SET.
         """
         segment.seal()
         limits = self.limits
-        at = len(self.segments) - 1 - limits.ready_segments
-        if at < 0 or not limits.ready_segments:
-            return
-        self.segments[at].compress(limits.compressor)
-        if self.loaded_segments:
-            self.loaded_segments = min(self.loaded_segments, at + 1) - 1
-            self.segments[self.loaded_segments].compress(limits.compressor)
+        if limits.ready_segments:
+            stop = min(len(self.segments) - limits.ready_segments, self.settled_segments + SETTLED_AT_ONCE)
+            while self.settled_segments < stop:
+                self.segments[self.settled_segments].compress(limits.compressor)
+                self.settled_segments += 1
 
-    def compress_at_rest(self, newer: int) -> bool:
-        """As the function with this name, but True also while some that were loaded may not be compressed."""
-        if not self.limits.ready_segments:
+    def compress_next(self, newer: int) -> bool:
+        """Compress the oldest segment that was not yet, and has so many newer ones; False if there is none.
+
+        For a stream that gets few entries, see `settle`. O(bytes of a segment).
+        """
+        at = self.settled_segments
+        if not self.limits.ready_segments or at >= len(self.segments) - newer:
             return False
-        if newer >= len(self.segments):
-            self.loaded_segments = 0
-        return compress_at_rest(self.segments, newer, self.limits.compressor) or self.loaded_segments > 0
+        is_settled = settle(self.segments[at], self.limits.compressor)
+        self.settled_segments += is_settled
+        return is_settled
 
     def _new_segment(self, ms: int, seq: int) -> Segment:
         """A segment, whose first entry will have this id."""
@@ -297,9 +298,14 @@ class Stream:
         segment.delete(slot)
         self.length -= 1
         if not segment.live:
-            segment.drop()
-            del self.segments[index]
-            del self.firsts[index]
+            self.drop_segment(index)
+
+    def drop_segment(self, index: int) -> None:
+        """All entries of a segment were deleted. O(s)."""
+        self.segments.pop(index).drop()
+        del self.firsts[index]
+        if index < self.settled_segments:
+            self.settled_segments -= 1
 
     def forget_bytes(self, runs: list[SegmentRun]) -> None:
         """Entries are about to be removed: MAXBYTES counts them no more."""
@@ -405,6 +411,7 @@ class Stream:
                     segment.drop()
             del self.segments[:whole]
             del self.firsts[:whole]
+            self.settled_segments = max(self.settled_segments - whole, 0)
         if left:
             head = self.segments[0]
             head.trim_to(head.runs(head.first, len(head), left)[-1][1], left)
@@ -554,36 +561,27 @@ class Stream:
             made.segments.append(places[id(segment)])
         made.firsts, made.nodes = self.firsts[:], [node.copy() for node in self.nodes]
         made.length, made.last_id, made.max_deleted_id = self.length, self.last_id, self.max_deleted_id
-        made.entries_added, made.rewound, made.loaded_segments = self.entries_added, self.rewound, self.loaded_segments
+        made.entries_added, made.rewound = self.entries_added, self.rewound
+        made.settled_segments = self.settled_segments
         made.policies = None if self.policies is None else self.policies.copy()
         made.groups = {name: group.copy(places) for name, group in self.groups.items()}
         return made
 
     def memory_usage(self) -> int:
         """An estimate in bytes, from some of the segments, groups and blocks: entries, ids, nodes, producers. O(1)."""
-        count, size = len(self.segments), 0
-        segments = self.segments if count <= SEGMENTS_SAMPLED else self.segments[:: count // SEGMENTS_SAMPLED]
-        for segment in segments:
-            size += segment.memory_usage()
-        if count > len(segments):
-            size = size * count // len(segments)
-        size += len(self.nodes) * 200 + 800
+        size = memory_of_segments(self.segments) + len(self.nodes) * 200 + 800
         if self.producers.pids:
             size += self.producers.memory_usage()
-        groups = 0
-        for sampled, group in enumerate(self.groups.values(), 1):
-            groups += group.memory_usage()
-            if sampled == GROUPS_SAMPLED:
-                groups = groups * len(self.groups) // sampled
-                break
         if self.policies is not None:
             size += self.policies.memory_usage()
-        return size + groups
+        return size + memory_of_groups(self.groups)
 
     def check(self) -> None:
         """Assert the invariants."""
         assert self.firsts == [segment.first_id for segment in self.segments]
         assert self.firsts == sorted(self.firsts)
+        assert all(segment.sealed for segment in self.segments[: self.settled_segments]), "it is open, and compressed"
+        assert self.settled_segments <= len(self.segments)
         live: list[StreamId] = []
         for segment in self.segments:
             segment.check()

@@ -209,7 +209,6 @@ class StreamBuilder:
                 stream.firsts.append(segment.first_id)
             else:
                 segment.drop()
-        stream.loaded_segments = len(stream.segments)
         if self._segments and self._segments[-1].live:
             self._segments[-1].reopen()
 
