@@ -76,7 +76,7 @@ def serve(settings: Settings, disk: Disk | None = None, companions: Sequence[Com
             engine = new_engine(settings, clock, random.Random(os.urandom(32)))
             engine.telemetry.identity.event_loop = loop_name
             engine.memory.reading = allocated_memory.Allocated().read
-            engine.scripts.calls.give_back = allocated_memory.give_back
+            engine.memory.give_back = engine.scripts.calls.give_back = allocated_memory.give_back
             with asyncio.Runner(loop_factory=make_loop) as runner:
                 code = runner.run(Server(engine, server_log, disk or SystemDisk(), companions).run())
         except UsageError as problem:
@@ -160,6 +160,7 @@ class Server:
             raise
         gc.collect()
         gc.freeze()  # loaded values live long: the garbage collector is never to go through them again
+        self._engine.memory.give_back()
         if not self._over.is_set():
             master = settings.words("replicaof")
             if master:

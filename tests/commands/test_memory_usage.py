@@ -112,3 +112,11 @@ def test_samples_0_measures_every_part(dialogue: Dialogue) -> None:
     dialogue.words(b"SADD", b"k", *words)
 
     assert dialogue("MEMORY USAGE k") * 2 < dialogue("MEMORY USAGE k SAMPLES 0")
+
+
+def test_purge_has_the_c_library_give_free_memory_back(dialogue: Dialogue) -> None:
+    given: list[str] = []
+    dialogue.engine.memory.give_back = lambda: given.append("back")
+
+    assert dialogue("MEMORY PURGE") == b"OK"
+    assert given == ["back"]

@@ -23,12 +23,13 @@ class MemoryLimit:
     limit: maxmemory in bytes; 0: none. used: bytes in use at the last reading; resident: the resident size then.
     reading: a function that returns both; by default the resident size for both. evict removes keys until so many bytes
     are free (eviction.py); on_change gets whether there is a limit. is_due: keys may have to be evicted without a
-    further request (CONFIG SET of the limit, or of a policy that may evict more).
+    further request (CONFIG SET of the limit, or of a policy that may evict more). give_back: has the C library give
+    free memory back to the system.
     """
 
     __slots__ = (
         "_clock", "_evict", "_most", "_next_us", "_on_change", "_received", "_settings", "_soonest_us", "_statistics",
-        "is_due", "limit", "peak_s", "reading", "resident", "used",
+        "give_back", "is_due", "limit", "peak_s", "reading", "resident", "used",
     )  # fmt: skip
 
     def __init__(
@@ -45,6 +46,7 @@ class MemoryLimit:
         self._evict = evict
         self._on_change = on_change
         self.reading: Callable[[], tuple[int, int]] = _resident
+        self.give_back: Callable[[], None] = _keep
         self.limit = 0
         self.is_due = False
         self.used = self.resident = 0
@@ -113,3 +115,7 @@ def _resident() -> tuple[int, int]:
     """The resident size, also in place of the memory in use, which is not known."""
     resident = process_memory.resident_bytes()
     return resident, resident
+
+
+def _keep() -> None:
+    """What is free stays with the process."""
