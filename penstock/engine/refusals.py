@@ -8,6 +8,10 @@ from typing import Final
 from penstock.errors import ReplyError
 
 SYNTAX: Final = b"ERR syntax error"
+NO_LUA: Final = (
+    b"ERR This server runs no Lua scripts but the lock scripts of redis-py, because the Python package lupa is not"
+    b" installed: it is the extra `lua` of penstock-server (pip install '.[lua]' in a clone)"
+)
 
 
 def wrong_type() -> ReplyError:

@@ -11,7 +11,6 @@ from penstock.engine import arguments, numbers, refusals
 from penstock.engine.arguments import MAX_INT64, MIN_INT64
 from penstock.engine.context import Context
 from penstock.engine.matching.globs import Glob
-from penstock.engine.matching.regexes import MOST_STEPS, Regex
 from penstock.engine.numbers import LongDouble
 from penstock.engine.table.command_table import command
 from penstock.errors import ReplyError
@@ -118,7 +117,9 @@ class Condition:
         if kind == b"GLOB":
             return Glob(text, self.no_case).matches
         if kind == b"RE":
-            return Regex(text, self.no_case, MOST_STEPS // len(self.predicates)).matches
+            from penstock.engine.matching import regexes  # imported late: its tables are seldom used
+
+            return regexes.Regex(text, self.no_case, regexes.MOST_STEPS // len(self.predicates)).matches
         if self.no_case:
             text = text.lower()
         if kind == b"EXACT":

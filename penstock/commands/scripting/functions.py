@@ -10,7 +10,7 @@ from penstock.engine.context import Context
 from penstock.engine.matching import globs
 from penstock.engine.scripting import function_payload
 from penstock.engine.scripting.function_libraries import LOAD_LIMIT_MS, REPLAY_LIMIT_MS, Library
-from penstock.engine.scripting.lua_machine import FLAGS, NO_LUA
+from penstock.engine.scripting.shebang import FLAGS
 from penstock.engine.table.command_table import command, container
 from penstock.errors import ReplyError
 from penstock.protocol import reply
@@ -80,7 +80,7 @@ def _limit_ms(ctx: Context) -> int:
 
 def _is_only_kept(ctx: Context, refusal: ReplyError) -> bool:
     """Whether a library is kept as code, for the next base: a log brings it, and there is no Lua to compile it."""
-    return refusal.text == NO_LUA and ctx.session.privileged
+    return refusal.text == refusals.NO_LUA and ctx.session.privileged
 
 
 @command(

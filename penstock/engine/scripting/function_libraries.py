@@ -4,12 +4,14 @@ Where Lua is not installed, libraries that a log brings are kept as code, so tha
 """
 
 from collections.abc import Callable, Iterator
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from penstock.engine.scripting import shebang
-from penstock.engine.scripting.lua_machine import Machine
 from penstock.engine.scripting.script_calls import Calls
 from penstock.errors import ReplyError
+
+if TYPE_CHECKING:
+    from penstock.engine.scripting.lua_machine import Machine
 
 LOAD_LIMIT_MS: Final = 500  # a library's code must be over by then (Redis 8.6.3)
 REPLAY_LIMIT_MS: Final = 5000  # the same, from a log: a slow machine is no reason to refuse it
@@ -50,7 +52,7 @@ class Libraries:
     machine: Lua, begun when it is first asked for; refused where it is not installed.
     """
 
-    def __init__(self, machine: Callable[[], Machine], calls: Calls, kept: dict[bytes, bytes]) -> None:
+    def __init__(self, machine: "Callable[[], Machine]", calls: Calls, kept: dict[bytes, bytes]) -> None:
         self._machine = machine
         self._calls = calls
         self._kept = kept  # the keyspace's: what a fresh base holds

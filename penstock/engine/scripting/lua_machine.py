@@ -17,8 +17,10 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Final, Protocol, cast
 
+from penstock.engine import refusals
 from penstock.engine.scripting import lua_numbers, lua_values, native_json, native_message_pack
 from penstock.engine.scripting.script_calls import Calls
+from penstock.engine.scripting.shebang import FLAGS, is_name
 from penstock.errors import ReplyError
 from penstock.native.build import IS_COMPILED
 from penstock.protocol import reply
@@ -38,18 +40,12 @@ LARGE: Final = 64 * 1024  # words and replies from this size on are weighed befo
 MOST_CONVERTED: Final = 64 * 1024  # bytes that are converted at once: nothing stops that
 OF_JSON: Final = 106  # j: the second byte of what is to be converted, behind a NUL; else it is MessagePack
 MOST_PASSED: Final = 200  # words passed one by one; more come as one text
-NO_LUA: Final = (
-    b"ERR This server runs no Lua scripts but the lock scripts of redis-py, because the Python package lupa is not"
-    b" installed: it is the extra `lua` of penstock-server (pip install '.[lua]' in a clone)"
-)
 NO_LUAJIT: Final = (
     b"ERR This server runs no Lua scripts but the lock scripts of redis-py, because the Python package lupa on this"
     b" platform has no LuaJIT: install a build of lupa 2.8 or newer that has the module lupa.luajit21"
 )
 OUT_OF_MEMORY: Final = b"ERR not enough memory"
 NO_ROOM: Final = reply.error(OUT_OF_MEMORY)
-FLAGS: Final = (b"no-writes", b"allow-oom", b"allow-stale", b"no-cluster", b"allow-cross-slot-keys")  # as listed
-NAME_BYTES: Final = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_")
 NULL: Final = (
     b"local null = newproxy(true) getmetatable(null).__tostring = function() return 'userdata: (nil)' end return null"
 )
@@ -88,11 +84,6 @@ class Tables(Protocol):
     """The tables that tables.lua returns."""
 
     def __getitem__(self, name: bytes) -> Interface: ...
-
-
-def is_name(name: bytes) -> bool:
-    """Whether a library or a function may be called so."""
-    return bool(name) and NAME_BYTES.issuperset(name)
 
 
 def _number_of(version: str) -> int:
@@ -387,7 +378,7 @@ def _new_runtime() -> tuple[Runtime, type[Exception]]:
     try:
         import_module("lupa")  # an extra; mypyc's import statement would not ask sys.modules a second time
     except ImportError:
-        raise ReplyError(NO_LUA) from None
+        raise ReplyError(refusals.NO_LUA) from None
     try:
         luajit21 = _import_luajit()
     except ImportError:

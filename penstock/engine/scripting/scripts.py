@@ -19,7 +19,6 @@ from penstock.engine.context import BLOCKED, Context
 from penstock.engine.replication.replication import MASTER_DOWN
 from penstock.engine.scripting import lock_scripts, shebang
 from penstock.engine.scripting.function_libraries import Function, Libraries
-from penstock.engine.scripting.lua_machine import Machine
 from penstock.engine.scripting.script_calls import Calls, OwnRequests
 from penstock.engine.scripting.script_runner import ScriptRunner
 from penstock.engine.session import QueuedRequests, Session
@@ -30,6 +29,7 @@ from penstock.errors import ReplyError
 from penstock.protocol import reply
 
 if TYPE_CHECKING:
+    from penstock.engine.scripting.lua_machine import Machine
     from penstock.engine.server_state import ServerState
 
 MOST_EVALUATED: Final = 500  # scripts known by EVAL alone; the one used longest ago goes (Redis 8.6.3)
@@ -124,11 +124,13 @@ class Scripts:
         self._runner = runner
         self.calls.lock = runner.lock
 
-    def machine(self) -> Machine:
+    def machine(self) -> "Machine":
         """Lua, begun when it is first asked for; refused where it is not installed."""
         if self._machine is None:
+            from penstock.engine.scripting import lua_machine  # imported late: most servers run no scripts
+
             seen = self._server.compatibility
-            self._machine = Machine(self.calls, seen.redis_version, seen.version if seen.is_valkey else "")
+            self._machine = lua_machine.Machine(self.calls, seen.redis_version, seen.version if seen.is_valkey else "")
         return self._machine
 
     def _has_lua(self) -> bool:

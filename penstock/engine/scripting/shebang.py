@@ -1,8 +1,12 @@
 """The first line of a script or a library: `#!lua name=mylib flags=no-writes` (Redis 8.6.3)."""
 
-from penstock.engine.scripting.lua_machine import FLAGS, is_name
+from typing import Final
+
 from penstock.errors import ProtocolError, ReplyError
 from penstock.protocol import inline
+
+FLAGS: Final = (b"no-writes", b"allow-oom", b"allow-stale", b"no-cluster", b"allow-cross-slot-keys")  # as listed
+NAME_BYTES: Final = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_")
 
 
 def read(code: bytes) -> tuple[frozenset[bytes] | None, bytes]:
@@ -52,6 +56,11 @@ def read_library(code: bytes) -> tuple[bytes, bytes]:
     if engine[2:].lower() != b"lua":
         raise ReplyError(b"ERR Engine '%b' not found" % engine[2:])
     return name, newline + rest
+
+
+def is_name(name: bytes) -> bool:
+    """Whether a library or a function may be called so."""
+    return bool(name) and NAME_BYTES.issuperset(name)
 
 
 def _words(line: bytes, text: bytes) -> list[bytes]:

@@ -5,7 +5,6 @@ commas between. Weekdays go from 0 to 7; 0 and 7 are Sunday. A day must fit the 
 are restricted (neither begins with `*`), one of them. Moments are unix ms.
 """
 
-from calendar import monthrange
 from datetime import date
 from typing import Final
 
@@ -96,6 +95,8 @@ class Recurrence:
         """The days of a month that fit, as a set of bits."""
         if not self.months >> month % 12 + 1 & 1:
             return 0
+        from calendar import monthrange  # imported late: few servers have entries at the times of cron words
+
         weekday, length = monthrange(month // 12, month % 12 + 1)  # of its first day; 0 is Monday
         of_weekdays = (self.weekdays & 127) * EACH_WEEK >> weekday
         fitting = self.days | of_weekdays if self.is_either else self.days & of_weekdays
