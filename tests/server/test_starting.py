@@ -384,7 +384,8 @@ def listed(server: ServerProcess) -> str:
 @pytest.mark.skipif(sys.platform != "linux", reason="the command line of a process can be changed on Linux only")
 def test_the_password_is_not_in_the_list_of_processes(tmp_path: Path) -> None:
     flags = ("--requirepass", "secret", "--masterauth", "secret", "--rename-command", "FLUSHALL", "secret")
-    with running_server(*flags, "--user", "default", ">secret", "on", "+ping", "--loglevel", "notice") as server:
+    user = ("--user", "default", ">secret", "on", "+ping")
+    with running_server(*flags, *user, "--loglevel", "notice", wrapper=("env",)) as server:
         shown = listed(server)
         assert redis.Redis(port=server.port, password="secret").ping()
 

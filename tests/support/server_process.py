@@ -11,9 +11,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from tests.support.server_template import Forked
+
 READY = "Ready to accept connections"
 START_S = 60.0  # what a busy machine may need
 END_S = 60.0
+CAN_FORK = sys.platform == "linux" and "PYTEST_VERSION" in os.environ  # what measures a server starts a real one
 LISTENING = re.compile(r"Listening on (?:\[[^\]]*\]|[^ ]*):(\d+)$")
 
 
@@ -28,7 +31,8 @@ def program(environment: dict[str, str]) -> list[str]:
 class ServerProcess:
     """One `penstock serve`. `port` is its TCP port (0: it has none), `lines` what it said so far.
 
-    flags: directives, after the path of a configuration file, if it has one.
+    flags: directives, after the path of a configuration file, if it has one. forked: of a process that has imported the
+    server, which saves the start of Python; not with a wrapper, an environment or a session.
     """
 
     def __init__(
@@ -38,6 +42,7 @@ class ServerProcess:
         environment: dict[str, str],
         wrapper: tuple[str, ...] = (),
         leads_session: bool = False,
+        forked: bool = False,
     ) -> None:
         self.directory = directory
         self.port = 0
@@ -47,16 +52,20 @@ class ServerProcess:
         words = ["--port", "0", "--dir", str(directory), *flags]
         if flags and not flags[0].startswith("-"):
             words = [*flags[:1], *words[:4], *flags[1:]]
-        self._process = subprocess.Popen(
-            [*wrapper, sys.executable, *program(environment), *words],
-            cwd=Path(__file__).parents[2],
-            env=os.environ | environment,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            errors="replace",
-            start_new_session=leads_session,
-        )
+        self._process: Forked | subprocess.Popen[str]
+        if forked:
+            self._process = Forked(words)
+        else:
+            self._process = subprocess.Popen(
+                [*wrapper, sys.executable, *program(environment), *words],
+                cwd=Path(__file__).parents[2],
+                env=os.environ | environment,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                errors="replace",
+                start_new_session=leads_session,
+            )
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
 
@@ -122,10 +131,11 @@ def running_server(
 ) -> Iterator[ServerProcess]:
     """A server on a free port, ready to be asked; its data are in `dir`, or in a directory that goes with it.
 
-    wrapper: the command that runs it, if not the system.
+    wrapper: the command that runs it, if not the system; `("env",)` has Python start for it, where it might be forked.
     """
     with tempfile.TemporaryDirectory(prefix="penstock-") as own:
-        server = ServerProcess(flags, Path(dir or own), environment or {}, wrapper)
+        forked = CAN_FORK and not environment and not wrapper
+        server = ServerProcess(flags, Path(dir or own), environment or {}, wrapper, forked=forked)
         try:
             server.wait_until_ready(start_s)
             yield server
