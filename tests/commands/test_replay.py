@@ -84,21 +84,21 @@ def test_base_and_increments_each_begin_in_database_0() -> None:
     assert loaded.strings(0) == {b"last": b"1"}
 
 
-@pytest.mark.parametrize("length", range(len(WHOLE) + 1))
-def test_a_tail_torn_at_any_byte_goes_back_to_the_last_whole_unit(length: int) -> None:
-    whole = [boundary for boundary in BOUNDARIES if boundary <= length]
-    loaded = Loaded(WHOLE[:length])
+def test_a_tail_torn_at_any_byte_goes_back_to_the_last_whole_unit() -> None:
+    for length in range(len(WHOLE) + 1):
+        whole = [boundary for boundary in BOUNDARIES if boundary <= length]
+        loaded = Loaded(WHOLE[:length])
 
-    assert loaded.strings() == state_after(len(whole) - 1) or length == len(lines("SELECT 0"))
-    assert len(loaded.left) in (whole[-1], len(lines("SELECT 0")))
-    assert WHOLE.startswith(loaded.left)
-    assert bool(loaded.said) == (len(loaded.left) != length)
+        assert loaded.strings() == state_after(len(whole) - 1) or length == len(lines("SELECT 0")), length
+        assert len(loaded.left) in (whole[-1], len(lines("SELECT 0"))), length
+        assert WHOLE.startswith(loaded.left), length
+        assert bool(loaded.said) == (len(loaded.left) != length), length
 
 
-@pytest.mark.parametrize("length", [length for length in range(len(WHOLE)) if length not in BOUNDARIES][23:])
-def test_a_torn_tail_is_refused_where_it_may_not_be_cut(length: int) -> None:
-    with pytest.raises(UsageError, match=r"/last: .* first \d+ bytes are whole.*aof-load-truncated"):
-        Loaded(WHOLE[:length], mends=False)
+def test_a_torn_tail_is_refused_where_it_may_not_be_cut() -> None:
+    for length in [length for length in range(len(WHOLE)) if length not in BOUNDARIES][23:]:
+        with pytest.raises(UsageError, match=r"/last: .* first \d+ bytes are whole.*aof-load-truncated"):
+            Loaded(WHOLE[:length], mends=False)
 
 
 def test_only_the_last_file_may_be_torn() -> None:
@@ -106,15 +106,15 @@ def test_only_the_last_file_may_be_torn() -> None:
         Loaded(WHOLE, base=WHOLE[:-1])
 
 
-@pytest.mark.parametrize("at", range(len(WHOLE)))
-def test_a_wrong_byte_anywhere_is_seen_or_is_only_a_value(at: int) -> None:
-    damaged = WHOLE[:at] + bytes([WHOLE[at] ^ 0x15]) + WHOLE[at + 1 :]
-    try:
-        loaded = Loaded(damaged)
-    except UsageError as refusal:
-        assert "byte" in str(refusal)
-        return
-    assert loaded.said or loaded.left == damaged
+def test_a_wrong_byte_anywhere_is_seen_or_is_only_a_value() -> None:
+    for at in range(len(WHOLE)):
+        damaged = WHOLE[:at] + bytes([WHOLE[at] ^ 0x15]) + WHOLE[at + 1 :]
+        try:
+            loaded = Loaded(damaged)
+        except UsageError as refusal:
+            assert "byte" in str(refusal), at
+        else:
+            assert loaded.said or loaded.left == damaged, at
 
 
 def test_damage_names_file_and_offset_and_what_was_expected() -> None:
