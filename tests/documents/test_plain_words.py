@@ -93,13 +93,7 @@ def test_no_name_is_one_of_the_old_ones() -> None:
     names = {
         (module_name(path), name)
         for path, tree in trees().items()
-        for node in ast.walk(tree)
-        for name in (
-            getattr(node, "id", ""),
-            getattr(node, "attr", ""),
-            getattr(node, "name", ""),
-            getattr(node, "arg", ""),
-        )
+        for name in {getattr(node, field, "") for node in ast.walk(tree) for field in ("id", "attr", "name", "arg")}
         if isinstance(name, str) and OLD_NAMES.search(name.lower())
     }
 
