@@ -31,6 +31,13 @@ def pytest_xdist_auto_num_workers() -> int:
     return max((os.cpu_count() or 1) * 3 // 2, 2)
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """The quick run collects no slow seeds, and has fewer examples of Hypothesis."""
+    from tests.support import seeds
+
+    seeds.marks_run = config.option.markexpr
+
+
 def pytest_sessionstart(session: pytest.Session) -> None:
     """Say which build the tests run on; pytest's own header is silent under -q."""
     import penstock
@@ -79,8 +86,12 @@ def load_profile() -> None:
     """No verdict depends on how long something took: the machine may have other work."""
     import hypothesis
 
+    from tests.support.seeds import examples
+
     calm = [hypothesis.HealthCheck.too_slow]
-    hypothesis.settings.register_profile("patient", deadline=None, suppress_health_check=calm)
+    hypothesis.settings.register_profile(
+        "patient", max_examples=examples(100), deadline=None, suppress_health_check=calm
+    )
     hypothesis.settings.load_profile("patient")
 
 

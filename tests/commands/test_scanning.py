@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from penstock.clock import ManualClock
 from tests.support.dialogue import Dialogue
 from tests.support.effects_beside_redis import ObservedEngine, RedisSide, assert_as_redis
+from tests.support.seeds import examples
 
 DIALOGUES = {
     "keys": [
@@ -101,7 +102,7 @@ def test_a_page_is_as_long_as_count_says(dialogue: Dialogue) -> None:
 
 
 @given(st.data())
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 def test_a_key_that_is_there_all_the_time_is_shown_whatever_else_changes(data: Any) -> None:
     dialogue = Dialogue(ObservedEngine())
     staying = [b"stays:%d" % number for number in range(50)]

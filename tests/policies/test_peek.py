@@ -10,12 +10,13 @@ from tests.policies.test_retention import refused
 from tests.support.engines import value_of
 from tests.support.keyspace_picture import keyspace
 from tests.support.lines_run import lines_run
+from tests.support.seeds import examples
 
 numbers = strategies.integers(0, 10_000)
 steps = strategies.lists(strategies.tuples(numbers, numbers, numbers), max_size=40)
 
 
-@hypothesis.settings(max_examples=150, deadline=None, suppress_health_check=list(hypothesis.HealthCheck))
+@hypothesis.settings(max_examples=examples(150), deadline=None, suppress_health_check=list(hypothesis.HealthCheck))
 @hypothesis.given(begins=strategies.tuples(numbers, numbers, numbers), steps=steps, count=strategies.integers(-1, 6))
 def test_what_is_shown_is_what_the_next_read_delivers(
     begins: tuple[int, int, int], steps: list[tuple[int, int, int]], count: int

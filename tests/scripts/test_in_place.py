@@ -17,6 +17,7 @@ from tests.scripts.hostile_scripts import HostileScripts
 from tests.support.builds import replaces_functions
 from tests.support.dialogue import Dialogue
 from tests.support.engines import make_engine
+from tests.support.seeds import examples
 
 pytest.importorskip("lupa")
 
@@ -66,7 +67,7 @@ def answers(code: bytes, steps: int, monkeypatch: Any) -> list[bytes]:
         return [answer, dialogue.words(b"DBSIZE"), dialogue.words(b"GET", b"k1")]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(st.integers(0, 2**32))
 def test_a_random_script_answers_in_place_as_when_it_is_watched(seed: int) -> None:
     code = "\n".join(Grammar(random.Random(seed)).script()).encode("utf-8", "surrogateescape")
@@ -76,13 +77,13 @@ def test_a_random_script_answers_in_place_as_when_it_is_watched(seed: int) -> No
             assert answers(code, steps, patched) == expected
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(st.lists(PIECES, max_size=40))
 def test_a_text_that_is_no_script_is_refused_as_if_nothing_were_counted(pieces: list[bytes]) -> None:
     assert complaint(b"".join(pieces), True) == complaint(b"".join(pieces), False)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(st.integers(0, 2**32), st.integers(0, 2000), st.integers(0, 20), st.lists(PIECES, max_size=3))
 def test_a_damaged_script_is_refused_as_if_nothing_were_counted(
     seed: int, place: int, length: int, pieces: list[bytes]

@@ -12,6 +12,7 @@ from penstock.storage.key_table import FEW, KeyTable
 from penstock.storage.string_buckets import LONGEST_KEY, LONGEST_TEXT
 from penstock.storage.types.large_strings import LargeString
 from penstock.storage.types.string_marks import RawString
+from tests.support.seeds import examples
 
 LONG_KEYS = [b"l" * LONGEST_KEY, b"l" * (LONGEST_KEY + 1)]
 LONG_TEXTS = LONGEST, TOO_LONG = b"l" * LONGEST_TEXT, b"l" * (LONGEST_TEXT + 1)
@@ -85,7 +86,7 @@ class BesideADict(RuleBasedStateMachine):
 
 
 TestBesideADict = BesideADict.TestCase
-TestBesideADict.settings = settings(max_examples=40)
+TestBesideADict.settings = settings(max_examples=examples(40))
 
 
 def filled(count: int, few: int = 0) -> KeyTable:

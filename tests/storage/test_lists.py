@@ -19,6 +19,7 @@ from penstock.storage.types.list_nodes import (
     place_from_right,
 )  # fmt: skip
 from penstock.storage.types.lists import List
+from tests.support.seeds import examples
 
 ITEMS = [b"%d" % number for number in range(200)]
 EVERYTHING = 2**63 - 1
@@ -200,7 +201,7 @@ class BesideAPlainList(RuleBasedStateMachine):
 
 
 TestBesideAPlainList = BesideAPlainList.TestCase
-TestBesideAPlainList.settings = settings(max_examples=150, stateful_step_count=60, deadline=None)
+TestBesideAPlainList.settings = settings(max_examples=examples(150), stateful_step_count=60, deadline=None)
 
 
 class WithManyChunks(BesideAPlainList):
@@ -252,7 +253,7 @@ def test_a_list_of_which_most_was_removed_has_few_nodes(kept_of: int, from_left:
 
 
 TestWithManyChunks = WithManyChunks.TestCase
-TestWithManyChunks.settings = settings(max_examples=12, stateful_step_count=15, deadline=None)
+TestWithManyChunks.settings = settings(max_examples=examples(12), stateful_step_count=15, deadline=None)
 
 
 @given(some.lists(some.binary(max_size=300), min_size=1, max_size=31))

@@ -11,6 +11,7 @@ from penstock.engine.arguments import is_integer
 from penstock.storage.types.packed_table import MOST_ENTRIES
 from penstock.storage.types.set_forms.packed_parts import LONGEST_PACKED, MOST_PACKED
 from penstock.storage.types.sets import Form, Set, SetLimits
+from tests.support.seeds import examples
 
 ALIKE = [b"", b"\0", b"\1", b"\1a", b"a", b"aa", b"a\1a", b"\2aa", b"12", b"-3", b"\xff", b"0"]
 NAMES = st.one_of(
@@ -137,7 +138,7 @@ class BesideADict(RuleBasedStateMachine):
 
 
 TestBesideADict = BesideADict.TestCase
-TestBesideADict.settings = settings(max_examples=40)
+TestBesideADict.settings = settings(max_examples=examples(40))
 
 
 def test_every_member_of_a_packed_set_may_be_the_random_one() -> None:

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from penstock.storage.types.packed_table import A_BUCKET, LONGEST, PackedTable, fits
+from tests.support.seeds import examples
 
 TEXTS = st.one_of(
     st.sampled_from([b"", b"\0", b"\1", b"\1a", b"\0\1a", b"a", b"l" * LONGEST, b"l" * (LONGEST - 1) + b"m"]),
@@ -58,7 +59,7 @@ class BesideADict(RuleBasedStateMachine):
 
 
 TestBesideADict = BesideADict.TestCase
-TestBesideADict.settings = settings(max_examples=40)
+TestBesideADict.settings = settings(max_examples=examples(40))
 
 
 def test_a_hundred_fields_take_no_more_than_a_few_bytes_beside_their_texts() -> None:

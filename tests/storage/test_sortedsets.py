@@ -16,6 +16,7 @@ from penstock.storage.types.set_forms.pair_ranges import lex_range, score_range
 from penstock.storage.types.set_forms.score_table import MOST as LONGEST_CHUNK
 from penstock.storage.types.set_forms.score_table import ScoreTable
 from penstock.storage.types.sorted_sets import LexBound, ScoreBound, SortedSet
+from tests.support.seeds import examples
 
 MEMBERS = st.sampled_from([b"", b"a", b"aa", b"ab", b"b", b"c", b"\xff", b"\xff\xff", b"B", b"\0"])
 SCORES = st.sampled_from([0.0, -0.0, 1.0, 1.5, -1.0, inf, -inf, 5e-324, -5e-324, 1e308])
@@ -87,7 +88,7 @@ class ManyBesideADictionary(BesideADictionary):
 
 
 TestManyBesideADictionary = ManyBesideADictionary.TestCase
-TestManyBesideADictionary.settings = settings(max_examples=10, stateful_step_count=20, deadline=None)
+TestManyBesideADictionary.settings = settings(max_examples=examples(10), stateful_step_count=20, deadline=None)
 
 
 # -- packed ----------------------------------------------------------------------------------------------------------
@@ -277,7 +278,7 @@ class TableBesideContainers(RuleBasedStateMachine):
 
 
 TestTableBesideContainers = TableBesideContainers.TestCase
-TestTableBesideContainers.settings = settings(max_examples=30, stateful_step_count=30, deadline=None)
+TestTableBesideContainers.settings = settings(max_examples=examples(30), stateful_step_count=30, deadline=None)
 
 
 def is_packed(held: SortedSet) -> bool:

@@ -16,6 +16,7 @@ from penstock.storage.types.lists import List
 from penstock.storage.types.sets import Form, Set
 from penstock.storage.types.sorted_sets import SortedSet
 from penstock.storage.values_at_rest import LONGEST_AT_REST, RESTING, text_at_rest, woken
+from tests.support.seeds import examples
 
 LIMITS = set_limits(Settings())
 KEYS = st.integers(0, 12).map(lambda number: b"key:%d" % number)
@@ -108,7 +109,7 @@ class BesideADict(RuleBasedStateMachine):
 
 
 TestBesideADict = BesideADict.TestCase
-TestBesideADict.settings = settings(max_examples=60)
+TestBesideADict.settings = settings(max_examples=examples(60))
 
 
 def made(kind: type, count: int, chance: Random) -> Any:

@@ -1,15 +1,27 @@
-"""How many seeds a random test runs: some in the quick run, all of them in the slow one, others by hand."""
+"""How many seeds or examples a random test runs: some in the quick run, all of them in the slow one, others by hand."""
 
 import sys
 from collections.abc import Callable
+from typing import Final
 
 import pytest
 from _pytest.mark import ParameterSet
 
+QUICK_RUN: Final = "not slow"  # pytest's -m in it; conftest.py notes it before a module of tests is imported
+QUICK_SHARE: Final = 4  # of so many examples of Hypothesis, the quick run has one
+marks_run = ""
+
 
 def seeds(quick: int, full: int) -> list[ParameterSet]:
-    """The numbers below `full`; those from `quick` on are marked slow."""
+    """The numbers below `full`; those from `quick` on are marked slow, and not even collected in the quick run."""
+    if marks_run == QUICK_RUN:
+        full = quick
     return [pytest.param(seed, marks=[pytest.mark.slow] if seed >= quick else []) for seed in range(full)]
+
+
+def examples(full: int) -> int:
+    """Hypothesis's `max_examples`: all of them, or the quick run's share."""
+    return full // QUICK_SHARE if marks_run == QUICK_RUN else full
 
 
 def run_seeds(judge: Callable[[int], None], name: str = "") -> None:

@@ -19,6 +19,7 @@ from penstock.pipeline.aof.log_columns import log_columns
 from penstock.pipeline.aof.log_files import DamagedLog, LogPart
 from penstock.pipeline.aof.log_splits import Split
 from penstock.pipeline.connector.connection.client import packed
+from tests.support.seeds import examples
 
 SCHEMA = pyarrow.schema(
     [
@@ -88,7 +89,7 @@ def rows(path: Path, size: int, schema: Any = SCHEMA) -> list[dict[str, Any]]:
     return found
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=150)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=examples(150))
 @example([b"#TS:1795264425\r\n", b"#TS:1795264424\r\n", packed("XADD", "s", "1-1", "f", "v")], 0, 100, 0)
 @given(st.lists(UNITS, max_size=30), st.integers(0, 30), st.sampled_from([40, 100, 1 << 20]), st.sampled_from([0, 1]))
 def test_columns_are_what_the_strict_reader_finds(

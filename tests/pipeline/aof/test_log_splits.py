@@ -13,6 +13,7 @@ from penstock.pipeline.aof.log_splits import boundary, splits_of
 from penstock.pipeline.connector.connection.client import packed
 from penstock.pipeline.errors import OptionError, PipelineError
 from penstock.protocol.log_reader import LogReader
+from tests.support.seeds import examples
 
 MANIFEST = b"file a.1.base.aof seq 1 type b\nfile a.1.incr.aof seq 1 type i\nfile a.2.incr.aof seq 2 type i\n"
 
@@ -62,7 +63,7 @@ def test_requests_come_out_as_they_went_in_with_their_offsets(requests):
     assert read(packed_all(requests)) == list(zip(offsets_of(requests), requests, strict=True))
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=40)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=examples(40))
 @given(REQUESTS, st.integers(1, 400))
 def test_any_splits_give_what_one_reading_gives(monkeypatch, tmp_path, requests, split_bytes):
     # A short look behind and ahead deceives the cuts; what they may never do is to be wrong in silence.
@@ -76,7 +77,7 @@ def test_any_splits_give_what_one_reading_gives(monkeypatch, tmp_path, requests,
     assert pieces_of(text, splits) in (read(text), "told")
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=40)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=examples(40))
 @given(REQUESTS, st.integers(1, 400))
 def test_values_shorter_than_the_look_back_deceive_no_cut(tmp_path, requests, split_bytes):
     path = tmp_path / "log"

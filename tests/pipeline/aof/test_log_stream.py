@@ -23,6 +23,7 @@ from penstock.pipeline.connector.datasource import StreamsDataSource
 from penstock.pipeline.errors import DataLoss, OptionError, PipelineError
 from tests.pipeline.driving import rows_of, to_its_end
 from tests.support.reference_server import LOCALHOST
+from tests.support.seeds import examples
 from tests.support.server_process import running_server
 
 SCHEMA = (
@@ -333,7 +334,7 @@ UNITS = st.lists(
 )
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=40)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=examples(40))
 @given(UNITS, st.lists(st.integers(0, 300_000), max_size=6), st.sampled_from(["1", "100000"]))
 def test_however_it_is_written_the_stream_is_what_one_reading_gives(
     tmp_path_factory: pytest.TempPathFactory, units: list[bytes], cuts: list[int], split_bytes: str
