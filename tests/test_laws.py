@@ -25,7 +25,7 @@ from tests.support.stream_histories import PASS, RESTART, WAYS, Histories
 from tests.support.table_engine import OWN_WORDS, prepared, rows
 from tests.support.table_requests import TableRequests
 
-SEEDS = range(4)
+SEEDS = seeds(quick=1, full=4)
 FOUND = {
     42: "a replica showed a pause that was over",
     60: "an entry with a lease that had ended was deleted twice by one XDEL, and acknowledged twice",
@@ -148,7 +148,7 @@ def flat(answer: bytes) -> list[object]:
 # -- what is kept -----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("seed", seeds(quick=25, full=200))
+@pytest.mark.parametrize("seed", seeds(quick=8, full=200))
 def test_master_replica_and_restart_agree(seed: int) -> None:
     assert_agree(Histories(random.Random(seed)).history(240))
 
@@ -159,12 +159,12 @@ def test_master_replica_and_restart_agree_where_they_once_differed(seed: int) ->
 
 
 @pytest.mark.parametrize("version", ["8.0", "7.2"])
-@pytest.mark.parametrize("seed", seeds(quick=5, full=50))
+@pytest.mark.parametrize("seed", seeds(quick=2, full=50))
 def test_they_agree_in_the_words_of_an_older_redis(seed: int, version: str) -> None:
     assert_agree(Histories(random.Random(seed), for_older=True).history(240), version)
 
 
-@pytest.mark.parametrize("seed", seeds(quick=10, full=200))
+@pytest.mark.parametrize("seed", seeds(quick=4, full=200))
 def test_they_agree_on_idempotent_ids_that_expire(seed: int) -> None:
     assert_agree(of_producers(random.Random(seed), 120))
 
@@ -190,7 +190,7 @@ def of_producers(chance: random.Random, count: int) -> list[Request]:
 @pytest.mark.parametrize(
     "last", ["XTRIM s MAXLEN 1 DELREF", "XTRIM s MAXLEN 0 DELREF", "XADD s DELREF MAXLEN ~ 1 * f v"]
 )
-@pytest.mark.parametrize("seed", seeds(quick=5, full=40))
+@pytest.mark.parametrize("seed", seeds(quick=2, full=40))
 def test_a_trim_with_delref_leaves_nothing_pending_below_the_first_entry(seed: int, last: str) -> None:
     master = Master()
     for request in Histories(random.Random(seed)).history(60):

@@ -8,6 +8,7 @@ import pytest
 from tests.against_redis.conftest import Reference
 from tests.support.compared_sides import InProcess
 from tests.support.random_words import Request
+from tests.support.seeds import seeds
 from tests.support.wire import Bulk, Value, parse
 
 LIMITS = {
@@ -80,7 +81,7 @@ def small(reference: Reference) -> Iterator[Reference]:
         reference.piped.ask("CONFIG", "SET", name, usual)
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", seeds(1, 3))
 def test_the_encoding_is_that_of_redis_after_every_change(small: Reference, seed: int) -> None:
     ours = InProcess()
     opening = [["RESET"], ["FLUSHALL"], ["HELLO", "3"]]

@@ -8,6 +8,7 @@ import pytest
 from tests.against_redis.conftest import Reference
 from tests.support.compared_sides import InProcess
 from tests.support.random_words import Request
+from tests.support.seeds import seeds
 from tests.support.wire import parse
 
 KEYS = ("a", "b", "c")
@@ -27,7 +28,7 @@ def requests(chance: random.Random, count: int, joins: bool) -> Iterator[Request
         ))  # fmt: skip
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", seeds(1, 4))
 def test_a_small_set_is_told_in_the_order_and_form_of_redis(reference: Reference, seed: int) -> None:
     chance = random.Random(seed)
     ours = InProcess()

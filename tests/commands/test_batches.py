@@ -141,7 +141,7 @@ class Pipelines:
 
 
 @pytest.mark.parametrize("way", [Side.together, Side.as_sent, Side.as_they_come])
-@pytest.mark.parametrize("seed", seeds(6, 20))
+@pytest.mark.parametrize("seed", seeds(2, 20))
 def test_answers_state_and_log_are_those_of_one_by_one(seed: int, way: Callable[..., list[bytes]]) -> None:
     pipelines = Pipelines(seed)
     history = [request for step in range(40) for request in [*pipelines.next(), passing(step % 3)]]

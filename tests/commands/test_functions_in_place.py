@@ -17,6 +17,7 @@ from tests.support.engines import make_engine
 from tests.support.late_script import Late
 from tests.support.log import UnitLog
 from tests.support.random_libraries import RandomLibrary
+from tests.support.seeds import seeds
 
 LOOPING = "while true do end"
 MIB = 1024 * 1024
@@ -189,7 +190,7 @@ def test_a_function_is_killed_once_it_goes_on_in_a_thread(late: Late) -> None:
 
 
 @replaces_functions
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", seeds(2, 8))
 def test_no_function_stays_in_place_for_long(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of random libraries: an error ends what takes a million instructions of Lua in place."""
     monkeypatch.setattr(Machine, "go_on", lambda machine, name: b"-ERR went on\r\n")

@@ -9,6 +9,7 @@ from penstock.engine.engine import Engine
 from tests.support.clients_beside_redis import received
 from tests.support.dialogue import Dialogue
 from tests.support.effects_beside_redis import RedisSide, steps_of_engine
+from tests.support.seeds import seeds
 
 
 @pytest.fixture
@@ -113,7 +114,7 @@ EVENTFUL = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", seeds(3, 12))
 def test_random_requests_are_told_as_redis_tells_them(logging_redis: RedisSide, seed: int) -> None:
     lines = random.Random(seed).choices(EVENTFUL, k=600)
     here, theirs = steps_of_engine(lines), logging_redis.play(lines)

@@ -8,10 +8,9 @@ import pytest
 from tests.crash.powered import Peer, PoweredServer
 from tests.crash.scenarios import Life
 from tests.support.memory_disk import MemoryDisk
+from tests.support.seeds import seeds
 
 POLICIES = ["always", "everysec"]
-QUICK = range(8)
-MANY = range(8, 50)
 STEPS = 60
 
 
@@ -33,31 +32,14 @@ def live_and_recover(seed: Any, policy: Any) -> Any:
 
 @pytest.mark.parametrize("faults", [False, True], ids=["sound", "faulty"])
 @pytest.mark.parametrize("policy", POLICIES)
-@pytest.mark.parametrize("seed", QUICK)
+@pytest.mark.parametrize("seed", seeds(3, 50))
 def test_a_loss_of_power_leaves_everything_certain_and_nothing_half_done(seed: int, policy: Any, faults: bool) -> None:
     assert live_twice(seed, policy, faults).answers
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("faults", [False, True], ids=["sound", "faulty"])
 @pytest.mark.parametrize("policy", POLICIES)
-@pytest.mark.parametrize("seed", MANY)
-def test_many_losses_of_power_leave_everything_certain_and_nothing_half_done(
-    seed: int, policy: Any, faults: bool
-) -> None:
-    assert live_twice(seed, policy, faults).answers
-
-
-@pytest.mark.parametrize("policy", POLICIES)
-@pytest.mark.parametrize("seed", QUICK)
+@pytest.mark.parametrize("seed", seeds(3, 50))
 def test_a_disk_that_recovers_gets_everything_that_was_confirmed(seed: int, policy: Any) -> None:
-    assert live_and_recover(seed, policy).answers
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("policy", POLICIES)
-@pytest.mark.parametrize("seed", MANY)
-def test_many_disks_that_recover_get_everything_that_was_confirmed(seed: int, policy: Any) -> None:
     assert live_and_recover(seed, policy).answers
 
 

@@ -20,10 +20,11 @@ from tests.interchange.pictures import (
 from tests.support.compared_sides import known_by
 from tests.support.reference_knowledge import Known
 from tests.support.reference_server import NoReference
+from tests.support.seeds import seeds
 
 LENGTH = 300  # requests of one state
 HOUR_MS = 3_600_000
-SEEDS = range(6)
+SEEDS = seeds(2, 6)
 
 
 @pytest.fixture(scope="module")

@@ -6,13 +6,14 @@ import pytest
 
 from tests.scripts.beside_redis import ENDED, Case, case_of, compare, report
 from tests.support.reference_server import NoReference, reference_server
+from tests.support.seeds import seeds
 
 pytest.importorskip("lupa")
 
 
-@pytest.mark.parametrize("seed", ["a", "b", "c"])
+@pytest.mark.parametrize("seed", seeds(1, 3))
 def test_random_scripts_and_libraries_are_answered_as_by_redis(reference_port, seed):
-    found = list(compare(lambda: contextlib.nullcontext(reference_port), seed, 500))
+    found = list(compare(lambda: contextlib.nullcontext(reference_port), f"seed {seed}", 500))
 
     assert report([difference for part in found for difference in part.differences]) == ""
 

@@ -7,6 +7,7 @@ import pytest
 
 from penstock.engine.effects import pack
 from tests.support.fake_server import Client, FakeServer
+from tests.support.seeds import seeds
 
 REQUESTS = (
     "PING", "ECHO hello", "GET k", "SET k v", "INCR n", "INCR k", "XADD s * f v", "XADD s 1-1 f v", "XLEN s", "XADD",
@@ -36,7 +37,7 @@ def said(fake_server: FakeServer, clients: list[Client], who: int, request: byte
     return [client.received() for client in clients]
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", seeds(5, 20))
 def test_a_request_in_one_piece_is_answered_like_one_that_is_typed(seed: int) -> None:
     chance = random.Random(seed)
     quick, slow = FakeServer(), FakeServer()
