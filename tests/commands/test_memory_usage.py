@@ -102,7 +102,7 @@ def cases() -> Iterator[ParameterSet]:
         yield pytest.param(name, size, id=name, marks=[pytest.mark.slow] if sizes and count == "100000" else [])
 
 
-@pytest.mark.parametrize(("name", "size"), cases())
+@pytest.mark.parametrize(("name", "size"), list(cases()))
 def test_usage_is_about_that_of_redis(dialogue: Dialogue, name: str, size: int) -> None:
     for request in requests(name):
         dialogue.words(*[word.encode() for word in request])
