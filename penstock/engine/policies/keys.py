@@ -68,9 +68,10 @@ def make_next_ready(
     ctx: Context, key: bytes, stream: Stream, group: Group, policy: GroupPolicy, order: KeyOrder
 ) -> None:
     """After a command: the next entry of each value that is free now is ready, and readers may get it."""
-    for block, slot in group.pel.by_id.between(order.deleted_below, deleted_below(stream)):
+    below = deleted_below(stream)
+    for block, slot in group.pel.by_id.between(order.deleted_below, below):
         policy.forget_deleted(block.id_at(slot))
-    order.deleted_below = max(order.deleted_below, deleted_below(stream))
+    order.deleted_below = max(order.deleted_below, below)
     if order.full_at and not _is_full(stream, group, policy, order):
         order.full_at = 0
         ctx.signal(key)

@@ -360,9 +360,10 @@ def drop_ended(ctx: Context, key: bytes, group: Group, policy: GroupPolicy, slot
 
 def drop_trimmed(ctx: Context, key: bytes, stream: Stream, group: Group, policy: GroupPolicy) -> None:
     """`drop_ended` for the entries that were trimmed since the last call. O(log b), and O(1) for each."""
-    if policy.settings.ack_wait_ms != NONE:
-        trimmed = group.pel.by_id.between(policy.trimmed_below, deleted_below(stream))
-        policy.trimmed_below = max(policy.trimmed_below, deleted_below(stream))
+    below = deleted_below(stream)
+    if policy.settings.ack_wait_ms != NONE and below > policy.trimmed_below:
+        trimmed = group.pel.by_id.between(policy.trimmed_below, below)
+        policy.trimmed_below = below
         drop_ended(ctx, key, group, policy, trimmed)
 
 
