@@ -452,7 +452,9 @@ def refusals(world: World) -> dict[str, object]:
     }
 
 
-@pytest.mark.parametrize(("seed", "situation"), [(0, nothing), (1, nothing), (2, the_user_may_do_something)])
+@pytest.mark.parametrize(("seed", "situation"), [
+    (0, nothing), pytest.param(1, nothing, marks=pytest.mark.slow), (2, the_user_may_do_something),
+])  # fmt: skip
 def test_a_script_changes_what_its_requests_change(seed: int, situation: Callable[[World], None]) -> None:
     pytest.importorskip("lupa")
 

@@ -15,6 +15,7 @@ from penstock.protocol.reply import bulks as packed
 from penstock.protocol.request_batch import COLUMNS, REQUESTS, RequestBatch
 from penstock.protocol.request_reader import RequestReader
 from penstock.protocol.strict_parser import StrictParser, is_web
+from tests.support.seeds import examples
 from tests.support.wire import pack
 
 PING = b"*1\r\n$4\r\nPING\r\n"
@@ -237,7 +238,7 @@ def test_requests_that_come_whole_are_the_same_as_fed_ones(blocks: list[bytes], 
     assert read(fast(), parts) == read(plain(), parts)
 
 
-@settings(deadline=None, max_examples=25)
+@settings(deadline=None, max_examples=examples(25))
 @given(st.lists(good, min_size=1, max_size=4), st.integers(1, 60), cuts)
 def test_a_pipeline_of_many_blocks_is_read_like_a_short_one(some: list[bytes], step: int, places: list[int]) -> None:
     data = b"".join(some * (1 + 3 * BLOCK // len(b"".join(some)) // step))
