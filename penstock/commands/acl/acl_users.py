@@ -1,7 +1,7 @@
 """ACL SETUSER, GETUSER, DELUSER, LIST, USERS, WHOAMI and GENPASS: users and their rules (Redis 8.6.3).
 
-Tests: transcripts acl_rules, acl_rights; law against_redis/test_access_beside_redis; model
-commands/test_access_model.
+Tests: transcripts acl_rules, acl_rights; law against_redis/test_access_beside_redis; cases
+commands/test_rights_by_database; model commands/test_access_model.
 """
 
 from typing import Final
