@@ -275,6 +275,14 @@ HELP: Final = (
 )
 
 
+def _digest(ctx: Context, args: list[bytes]) -> bytes:
+    return reply.simple(digests.of_keyspace(ctx.keyspace).hex().encode())
+
+
+def _protocol(ctx: Context, args: list[bytes]) -> bytes:
+    return debug_protocol.sample(args[2].lower(), ctx.resp3)
+
+
 # -- the table --------------------------------------------------------------------------------------------------------
 
 ANY: Final = 2**31  # any number of arguments
@@ -284,7 +292,7 @@ SUBCOMMANDS: Final[dict[bytes, tuple[int, int, Subcommand]]] = {  # by name: min
     b"CHANGE-REPL-ID": (0, 0, _change_repl_id),
     b"CLIENT-EVICTION": (0, 0, _client_eviction),
     b"DICT-RESIZING": (1, 1, _ok),
-    b"DIGEST": (0, 0, lambda ctx, args: reply.simple(digests.of_keyspace(ctx.keyspace).hex().encode())),
+    b"DIGEST": (0, 0, _digest),
     b"DIGEST-VALUE": (0, ANY, _digest_value),
     b"ERROR": (1, 1, lambda ctx, args: reply.error(reply.flat(args[2]))),
     b"HELP": (0, 0, lambda ctx, args: help_reply("DEBUG", HELP)),
@@ -297,7 +305,7 @@ SUBCOMMANDS: Final[dict[bytes, tuple[int, int, Subcommand]]] = {  # by name: min
     b"OBJECT": (1, 1, _object),
     b"PAUSE-CRON": (1, 1, _pause_cron),
     b"POPULATE": (1, 3, _populate),
-    b"PROTOCOL": (1, 1, lambda ctx, args: debug_protocol.sample(args[2].lower(), ctx.resp3)),
+    b"PROTOCOL": (1, 1, _protocol),
     b"QUICKLIST": (1, 2, _quicklist),
     b"QUICKLIST-PACKED-THRESHOLD": (1, 1, _packed_threshold),
     b"RELOAD": (0, ANY, _reload),
