@@ -4,6 +4,7 @@ redis-benchmark adds entries to streams of all nodes, by clients that wait for e
 than the machine has cores can only share them: the CPU time of a request says what that costs.
 """
 
+import random
 import re
 import signal
 import subprocess
@@ -29,7 +30,6 @@ from bench.servers import (
     Server,
     answers,
     cpu_ns,
-    free_port,
     information,
     running,
 )  # fmt: skip
@@ -39,6 +39,7 @@ CLIENTS: Final = 48
 DEPTHS: Final = {"waiting": 1, "pipelines of 16": 16}
 REQUESTS: Final = {"waiting": 100_000, "pipelines of 16": 400_000}
 SLOTS: Final = 16_384
+PORTS: Final = (12_000, 32_000)
 RATE: Final = re.compile(r"([\d.]+) requests per second")
 LOOK_EVERY_S: Final = 0.05
 CLUSTERED: Final = ("--cluster-enabled", "yes", *WITHOUT_LOG, "--cluster-port")  # and the port
@@ -91,11 +92,11 @@ def cluster(candidate: Candidate, count: int) -> Iterator[tuple[int, list[int]]]
         if candidate.is_penstock:
             ports = stack.enter_context(penstock_cluster(candidate, count))
         else:
-            buses = [free_port() for _ in range(count)]
-            started = [stack.enter_context(running(candidate, *CLUSTERED, str(bus))) for bus in buses]
+            bus = free_ports(count)
+            started = [stack.enter_context(running(candidate, *CLUSTERED, str(bus + at))) for at in range(count)]
             ports = [server.port for server in started]
-            join(started, buses[0])
-        wait_until_whole(ports)
+            join(started, bus)
+        wait_until_whole(candidate.name, ports)
         yield ports[0], [int(information(port, b"server")["process_id"]) for port in ports]
 
 
@@ -122,10 +123,10 @@ def penstock_cluster(candidate: Candidate, count: int) -> Iterator[list[int]]:
 
 
 def free_ports(count: int) -> int:
-    """The first of as many neighbouring ports that nothing listens on, with room above for the cluster's own."""
+    """The first of as many neighbouring ports that nothing listens on, below those that the kernel gives to clients."""
     while True:
-        first = free_port()
-        if first < 40_000 and not any(map(answers, range(first, first + count))):
+        first = random.randrange(*PORTS)
+        if not any(map(answers, range(first, first + count))):
             return first
 
 
@@ -139,13 +140,13 @@ def join(servers: Sequence[Server], bus: int) -> None:
             link.deliver([(b"CLUSTER", b"MEET", LOCALHOST.encode(), b"%d" % servers[0].port, b"%d" % bus)])
 
 
-def wait_until_whole(ports: Sequence[int]) -> None:
+def wait_until_whole(name: str, ports: Sequence[int]) -> None:
     """Until every node knows all nodes and slots; Absent after START_S."""
     deadline_s = time.monotonic() + START_S
     for port in ports:
         while not is_whole(port, len(ports)):
             if time.monotonic() > deadline_s:
-                raise Absent(f"a cluster of {len(ports)} nodes did not come up")
+                raise Absent(f"{name}: a cluster of {len(ports)} nodes did not come up")
             time.sleep(LOOK_EVERY_S)
 
 
