@@ -26,6 +26,7 @@ from penstock.engine.state import (
     AT_END_OF_REQUEST,
     BUSY,
     CACHING_CHOSEN,
+    CLUSTERED,
     IN_MULTI,
     MEASURED,
     MEMORY_LIMITED,
@@ -226,10 +227,14 @@ class Engine(Runner):
         )
 
     def _may_run(self, session: Session, row: Command, batch: RequestBatch, at: int) -> bool:
-        """Whether the bits that are set let a request run: memory has room again, or its user may run it."""
+        """Whether the bits that are set let a request run: there is room, its user may run it, its slot is here."""
         if not row.fits(batch.width):
             return False
         state = (session.state | self.conditions.bits) & ~WEIGHED
+        if state & CLUSTERED:
+            if self.server.cluster is None or not self.server.cluster.serves(row, batch.request(at)):
+                return False
+            state &= ~CLUSTERED
         if state == MEMORY_LIMITED:
             return self.memory.has_room()
         return not state or (
@@ -359,7 +364,9 @@ class Engine(Runner):
         return []
 
     def _is_judged_once(self, session: Session, row: Row, batch: RequestBatch, at: int) -> bool:
-        """Whether the rights of a session's user are the same for all requests of a batch from a place on."""
+        """Whether rights and slots are the same for all requests of a batch from a place on."""
+        if self.server.cluster is not None and not self.server.cluster.is_judged_once(row, batch):
+            return False
         return not session.state & RESTRICTED or self.access.same_verdict(session, row, batch, at)
 
     def _pass_gate(

@@ -42,8 +42,8 @@ class Node:
     """
 
     __slots__ = (
-        "_chance", "_is_whole", "_kept", "_save", "_settings", "current_epoch", "epoch", "id", "map", "map_owner",
-        "owned", "shard_id", "tags", "unanswered", "waiting",
+        "_chance", "_is_whole", "_kept", "_own", "_save", "_settings", "current_epoch", "epoch", "id", "map",
+        "map_owner", "owned", "shard_id", "tags", "unanswered", "waiting",
     )  # fmt: skip
 
     def __init__(self, settings: Settings, chance: random.Random) -> None:
@@ -58,6 +58,7 @@ class Node:
         self._kept = self._state()
         self.map_owner: MapOwner | None = None
         self.map: ClusterMap | None = None
+        self._own: Member | None = None  # of the map
         self.waiting: dict[int, BlockedRequest] = {}
         self.unanswered = 0
         self.tags = SlotTags()
@@ -65,6 +66,13 @@ class Node:
 
     def owns(self, slot: int) -> bool:
         return self.owned[slot] != NOT_OWNED
+
+    def keeps(self, slot: int) -> bool:
+        """Whether the slot is this master's and is not on its way to or from another node."""
+        own = self._own
+        if self.map is None or own is None:
+            return self.owned[slot] != NOT_OWNED
+        return self.map.owners[slot] is own and slot not in own.migrating and slot not in own.importing
 
     @property
     def count(self) -> int:
@@ -122,7 +130,7 @@ class Node:
 
     def adopt(self, found: ClusterMap) -> None:
         """Be the node that the launcher's map says."""
-        own = found.own()
+        self._own = own = found.own()
         self.map = found
         self.id, self.shard_id, self.epoch = own.id, own.shard_id, own.epoch
         self.current_epoch = found.current_epoch

@@ -10,6 +10,7 @@ from penstock.engine.session import NO_CLIENT, QueuedRequests, Session
 from penstock.engine.state import ASKED
 from penstock.engine.table.row import Row
 from penstock.errors import ReplyError
+from penstock.protocol.request_batch import RequestBatch
 from penstock.storage.deadlines import NEVER
 from penstock.storage.keyspace import Database
 
@@ -81,6 +82,30 @@ class SlotRules:
             refusal = self._trouble(wanted) or self._redirection(wanted, now_ms)
             if refusal:
                 raise ReplyError(refusal)
+
+    def serves(self, row: Row, request: list[bytes]) -> bool:
+        """Whether a request of right arity may be run without `admit`, which refuses nothing that this allows.
+
+        It is for the usual request, whose keys are in one slot that this node has and does not move.
+        """
+        if not row.has_keys:
+            return row.channels is None and not row.goes_by_cursor and row.name != "EXEC"
+        if row.runs_script or row.moves_slot_keys or row.goes_by_cursor or row.channels is not None:
+            return False
+        place = row.only_key
+        keys = row.keys_of(request) if place is None else [request[place.position]]
+        if not keys:
+            return True
+        slot = slot_of(keys[0])
+        for at in range(1, len(keys)):
+            if slot_of(keys[at]) != slot:
+                return False
+        return self.node.keeps(slot) and self.node.is_up()
+
+    def is_judged_once(self, row: Row, batch: RequestBatch) -> bool:
+        """Whether the requests of a batch have the same keys, or none."""
+        place = row.only_key
+        return not row.has_keys or (place is not None and place.position < len(batch.prefix)) or batch.is_one_repeated()
 
     def _add_queue(self, wanted: Wanted, queue: QueuedRequests) -> None:
         for row, batch in queue:
