@@ -32,6 +32,7 @@ PIECES = st.sampled_from((
 ))  # fmt: skip
 # Addresses; and which of several values cjson refuses, which depends on the order of pairs, another in each Lua.
 VARYING = re.compile(rb"0x[0-9a-f]{6,}|(?<=Cannot serialise)[^\r]*?(?= script:)")
+LUAS = 30  # that are asked where answers differ: the order of pairs, which a packed table shows, is another in each
 LONGEST_S = 2  # of processor time: some milliseconds are usual, what nothing bounds takes minutes
 MOST_MADE = 4 * 1024 * 1024
 HOLDING = (
@@ -74,7 +75,9 @@ def test_a_random_script_answers_in_place_as_when_it_is_watched(seed: int) -> No
     with pytest.MonkeyPatch.context() as patched:
         expected = answers(code, 0, patched)
         for steps in STEPS:
-            assert answers(code, steps, patched) == expected
+            found = answers(code, steps, patched)
+            if found != expected:
+                assert found in [answers(code, 0, patched) for _ in range(LUAS)], expected
 
 
 @settings(max_examples=examples(300), deadline=None)
