@@ -119,7 +119,7 @@ class ServersCast:
     """What takes part in a world of servers beside the actors of `queues`.
 
     changes: what may change the master. policy: the log's, if it is always the same. directives: of replicas.
-    may_lack: whether a replica may lack a key that the master has. looks: how much of what WAITAOF
+    may_lack: whether a replica may have evicted a key, and have what came after. looks: how much of what WAITAOF
     confirms is looked for on the disks; a look loads the logs of all servers. Beyond
     ALL_LOOKS entries looks grow rarer.
     """
@@ -504,7 +504,7 @@ def one_picture(world: ServersWorld) -> list[str]:
             continue
         found = judges.without_policies(keyspace(engine, view))
         for key in sorted(was.keys() | found.keys()):
-            is_evicted = key not in found and world.servers.may_lack(world, machine, key)
+            is_evicted = world.servers.may_lack(world, machine, key)
             if was.get(key) != found.get(key) and not is_evicted:
                 where = judges.difference(was.get(key), found.get(key))
                 objections.append(f"key {key} of {machine.name} differs from the master's: {where}")

@@ -19,6 +19,7 @@ FOUND = {
 FOUND_OF_CASTS = {
     (DISKS, 5_000_002): "turned back: a replica said of an offset that was not synced that it was on its disk",
     (LIMITS, 5_000_006): "a replica with replica-ignore-maxmemory no evicted nothing",
+    (LIMITS, 2005): "the judge's: a replica had evicted a key that the master changed afterwards",
 }
 
 
