@@ -10,6 +10,8 @@ from penstock.native.digits import integer_of
 
 MAX_INT64: Final = 2**63 - 1
 MIN_INT64: Final = -(2**63)
+MAX_INT32: Final = 2**31 - 1
+MIN_INT32: Final = -(2**31)
 
 
 def is_integer(word: bytes) -> bool:

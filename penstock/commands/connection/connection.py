@@ -8,15 +8,13 @@ from typing import Final
 from penstock.commands.connection.client_names import name_of_client
 from penstock.engine import arguments, refusals
 from penstock.engine.access import users
+from penstock.engine.arguments import MAX_INT32, MIN_INT32
 from penstock.engine.context import Context
 from penstock.engine.state import SUBSCRIBED
 from penstock.engine.table.command_table import command
 from penstock.engine.telemetry import redaction
 from penstock.errors import ReplyError
 from penstock.protocol import reply
-
-MIN_INT32: Final = -(2**31)
-MAX_INT32: Final = 2**31 - 1
 
 NO_LOGIN: Final = (
     b"NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO <proto> AUTH <user> <pass>"

@@ -5,8 +5,8 @@ Tests: transcripts stale_keys, copy_rename_move; cases commands/test_databases, 
 
 from typing import Final
 
-from penstock.commands.keys.keys import MAX_INT32, MIN_INT32
 from penstock.engine import arguments, refusals
+from penstock.engine.arguments import MAX_INT32, MIN_INT32
 from penstock.engine.context import Context
 from penstock.engine.table.command_table import command
 from penstock.errors import ReplyError

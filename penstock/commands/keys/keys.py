@@ -7,6 +7,7 @@ from typing import Final
 
 from penstock.commands.common.overwriting import create, delete, notify_overwritten
 from penstock.engine import arguments, refusals
+from penstock.engine.arguments import MAX_INT32, MIN_INT32
 from penstock.engine.context import Context
 from penstock.engine.policies import targets
 from penstock.engine.table.command_table import command
@@ -15,9 +16,6 @@ from penstock.errors import ReplyError
 from penstock.protocol import reply
 from penstock.storage.keyspace import Value, type_name
 from penstock.storage.types.string_forms import under_other_key
-
-MAX_INT32: Final = 2**31 - 1
-MIN_INT32: Final = -(2**31)
 
 
 @command(

@@ -5,11 +5,10 @@ from typing import Final
 
 from penstock.engine.access.command_catalog import CommandCatalog
 from penstock.engine.access.rule_error import RuleError
-from penstock.engine.arguments import is_integer
+from penstock.engine.arguments import MAX_INT32, is_integer
 from penstock.engine.table.row import Row
 
 PREFIX: Final = b"db="  # of a rule that names databases; upper case is taken, too
-MAX_INT32: Final = 2**31 - 1
 OUT_OF_RANGE: Final = b"The provided database ID is out of range"
 NOT_REFUSED: Final = -1
 _NUMBER: Final = re.compile(rb"[ \t\n\v\f\r]*[+-]?[0-9]+")
