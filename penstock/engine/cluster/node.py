@@ -147,8 +147,8 @@ class Node:
         Alone, its ip is empty where none is set: a node that has met no other does not know it; clients take the
         address that they asked. Nothing listens at its bus port.
         """
-        if self.map is not None:
-            return self.map.own()
+        if self._own is not None:
+            return self._own
         settings = self._settings
         port = settings.number("port")
         bus_port = settings.number("cluster-announce-bus-port") or settings.number("cluster-port")
