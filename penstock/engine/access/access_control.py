@@ -377,9 +377,7 @@ class AccessControl:
         return IN_EXEC % EXEC_REASONS[denial.reason]
 
     def refusal_in_script(self, caller: Session, row: Row, request: list[bytes], db_index: int) -> bytes | None:
-        """The error for a request of a script, in the database that the script has selected, that the caller's user
-        may not run.
-        """
+        """The error for a request of a script, in a database, that the user of its caller may not run."""
         denial = caller.user.denial(row, request, db_index)
         if denial is None:
             return None

@@ -46,8 +46,7 @@ class CommandCatalog:
 
     def same_verdict(self, row: Row, batch: RequestBatch) -> bool:
         """Whether the key of a command that has one is the same in all requests of a batch, and nothing else counts."""
-        place = row.only_key
-        return place is not None and place.position < len(batch.prefix) and row.databases is None
+        return row.has_same_key(batch) and row.databases is None
 
 
 def _reads_or_writes(row: Row) -> bool:

@@ -6,7 +6,7 @@ from typing import Final, NamedTuple, TypeAlias
 from penstock.engine.table import command_syntax as grammar
 from penstock.engine.table import key_specs
 from penstock.engine.table.key_place import KeyFinder, KeyPlace
-from penstock.protocol.request_batch import REQUESTS
+from penstock.protocol.request_batch import REQUESTS, RequestBatch
 
 TRANSACTIONS: Final = "transactions"
 # Of commands that touch data only; EXEC does if its requests do, and generic commands if Redis calls them fast.
@@ -180,3 +180,7 @@ class Row:
     def keys_of(self, request: list[bytes]) -> list[bytes]:
         """The keys of a request with right arity; none where they are not known."""
         return [request[place.position] for place in self.key_places(request)]
+
+    def has_same_key(self, batch: RequestBatch) -> bool:
+        """Whether the key of a command that has one is the same in all requests of a batch, by its prefix. O(1)."""
+        return self.only_key is not None and self.only_key.position < len(batch.prefix)
