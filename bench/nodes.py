@@ -17,9 +17,7 @@ from statistics import median
 from typing import Final
 
 from bench.servers import (
-    END_S,
     LOCALHOST,
-    PEERS,
     REDIS,
     REPLY_S,
     START_S,
@@ -31,7 +29,9 @@ from bench.servers import (
     answers,
     cpu_ns,
     information,
+    of_better_peer,
     running,
+    wait_for_end,
 )  # fmt: skip
 
 NODES: Final = (1, 2, 4, 8)
@@ -115,11 +115,7 @@ def penstock_cluster(candidate: Candidate, count: int) -> Iterator[list[int]]:
                 yield [first + number for number in range(count)]
             finally:
                 process.send_signal(signal.SIGINT)
-                try:
-                    process.wait(END_S)
-                except subprocess.TimeoutExpired:
-                    process.kill()
-                    process.wait()
+                wait_for_end(process)
 
 
 def free_ports(count: int) -> int:
@@ -162,6 +158,5 @@ def is_whole(port: int, count: int) -> bool:
 
 
 def of_peer(costs: Costs, name: str, count: str, load: str) -> float:
-    """A server's CPU a request beside the cheaper of the peers; 0 if none of them ran."""
-    peers = [costs[peer][count][load]["cpu_us"] for peer in PEERS if peer in costs]
-    return costs[name][count][load]["cpu_us"] / min(peers) if peers else 0.0
+    """A server's CPU a request, as `of_better_peer` has it."""
+    return of_better_peer({server: by_count[count][load]["cpu_us"] for server, by_count in costs.items()}, name)

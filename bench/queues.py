@@ -11,7 +11,7 @@ from pathlib import Path
 from statistics import median
 from typing import Final
 
-from bench.servers import PEERS, REPLY_S, ROOT, WITHOUT_LOG, Absent, Candidate, Link, Server, cpu_ns, running
+from bench.servers import REPLY_S, ROOT, WITHOUT_LOG, Absent, Candidate, Link, Server, cpu_ns, of_better_peer, running
 
 PACKAGES: Final = ROOT / "build/clients/npm"
 PROGRAM: Final = Path(__file__).parent / "bullmq.mjs"
@@ -62,5 +62,4 @@ def run_phase(server: Server, phase: str, jobs: int) -> None:
 
 def of_peer(costs: Costs, name: str, phase: str) -> float:
     """A server's CPU beside the cheaper of the peers; 0 if none of them ran."""
-    peers = [costs[peer][phase] for peer in PEERS if peer in costs]
-    return costs[name][phase] / min(peers) if peers else 0.0
+    return of_better_peer({server: phases[phase] for server, phases in costs.items()}, name)

@@ -21,7 +21,7 @@ from bench.nodes import of_peer as node_of_peer
 from bench.queues import GOAL as GOAL_OF_QUEUES
 from bench.queues import PHASES, of_peer
 from bench.scale import CHEAPEST_PASSES, PART_SIZES, PASSES, STREAM_REST_S
-from bench.servers import COMPILED, NAMES, OURS, PEERS, ROOT
+from bench.servers import COMPILED, NAMES, OURS, ROOT, of_better_peer
 from bench.singles import DAY, GOAL_OF_P99, ONE_AT_A_TIME, WORKER
 from bench.suites import FAKEREDIS, KINDS, RUNS, of_fakeredis
 from bench.suites import GOAL as GOAL_OF_SUITES
@@ -276,8 +276,7 @@ def memory(figures: Figures, entries: str) -> Lines:
     rows = []
     for what in dict.fromkeys(what for row in figures.values() for what in row):
         of_servers = {name: figures[name][what] for name in names if what in figures[name]}
-        peers = [of_servers[name] for name in PEERS if name in of_servers]
-        ratio = of_servers[COMPILED] / min(peers) if COMPILED in of_servers and peers else None
+        ratio = (of_better_peer(of_servers, COMPILED) or None) if COMPILED in of_servers else None
         goal = next((goal for start, goal in MEMORY_GOALS.items() if what.startswith(start)), 0.0)
         rows.append([what, *(number(of_servers.get(name)) for name in names), verdict(ratio, goal)])
     yield from table(["", *names, "compiled : peer (goal)"], rows)

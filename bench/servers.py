@@ -12,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -167,11 +167,16 @@ def running(
                 yield Server(candidate.name, port, data, process, FAKE_SLOWNESS if candidate.name == FAKE else 1)
             finally:
                 process.terminate()
-                try:
-                    process.wait(END_S)
-                except subprocess.TimeoutExpired:
-                    process.kill()
-                    process.wait()
+                wait_for_end(process)
+
+
+def wait_for_end(process: subprocess.Popen[bytes]) -> None:
+    """Of a process that was asked to end; it is killed where it does not in END_S."""
+    try:
+        process.wait(END_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
 
 
 def free_port() -> int:
@@ -285,6 +290,12 @@ def percentiles(ages_s: Sequence[float]) -> tuple[float, float, float]:
     ordered = sorted(ages_s)
     p50, p99, p999 = (1000 * ordered[min(len(ordered) - 1, int(len(ordered) * part))] for part in (0.5, 0.99, 0.999))
     return p50, p99, p999
+
+
+def of_better_peer(costs: Mapping[str, float], name: str) -> float:
+    """What a server costs beside the cheaper of the peers; 0 if none of them ran."""
+    peers = [costs[peer] for peer in PEERS if peer in costs]
+    return costs[name] / min(peers) if peers else 0.0
 
 
 # -- what a process has used ------------------------------------------------------------------------------------------
