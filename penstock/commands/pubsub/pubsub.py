@@ -45,7 +45,7 @@ def subscribe(ctx: Context, args: list[bytes]) -> bytes:
 @command(
     "PSUBSCRIBE pattern [pattern ...]",
     "2.0.0 denyoom pubsub noscript loading stale | traits while_subscribed | channels 1..-1 patterns",
-    "Subscribes to all channels whose names match one of the patterns.",
+    "Subscribes to all channels with names that match one of the patterns.",
     "O(N) where N is the number of patterns to subscribe to.",
 )
 def psubscribe(ctx: Context, args: list[bytes]) -> bytes:

@@ -28,7 +28,7 @@ container("CONFIG", group="server", since="2.0.0", summary="Reads and changes th
 @command(
     "CONFIG|GET parameter [parameter ...]",
     "2.0.0 admin noscript loading stale",
-    "Returns the directives whose names match a pattern, with their values.",
+    "Returns the directives with names that match a pattern, and their values.",
     "O(N) when N is the number of configuration parameters provided",
     history=(("7.0.0", "Added the ability to pass multiple pattern parameters in one call"),),
 )
