@@ -174,9 +174,10 @@ def test_a_connection_that_breaks_amid_a_transaction_is_no_matter(server, endpoi
         raise ConnectionResetError("gone")
 
     monkeypatch.setattr(Client, "_exchange_once", breaking)
-    write([rows(*range(11))])
+    written = write([rows(*range(11))])
 
     assert numbers(server) == list(range(11))
+    assert written.skipped == 4, "rows of which the replies were lost"
 
 
 def test_a_server_that_does_not_come_back_is_told(endpoint):
@@ -394,11 +395,23 @@ def test_rows_for_streams_that_are_not_there_can_be_dropped_and_are_counted(serv
 
     assert numbers(server, "here") == [0, 1]
     assert (server.exists("there"), written.dropped) == (0, 2)
-    found = read_sink({"endpoints": endpoint, **options}, False)
+    found = read_sink({"endpoints": endpoint, "nomkstream": "true", **options}, False)
     with pytest.warns(UserWarning, match="2 of 3 rows were not written: their streams are not there"):
         StreamWriter(found).commit([written, None], 7)
     with pytest.warns(UserWarning, match="2 of 3 rows were not written: their streams are not there"):
         BatchWriter(found).commit([written, None])
+
+
+def test_rows_that_an_earlier_try_of_a_task_dropped_are_told_of_and_stay_dropped(server, endpoint, write):
+    first = Task("5e55-query", 7, 0)
+    crash(write, rows(1, 2, 3), task=first, nomkstream="true")
+    server.xadd("s", {"n": 0})
+    again = write([rows(1, 2, 3), rows(4)], first, nomkstream="true")
+
+    assert (numbers(server), again.dropped) == ([0, 4], 0)
+    found = read_sink({"endpoints": endpoint, "nomkstream": "true"}, False)
+    with pytest.warns(UserWarning, match="earlier tries of tasks have dealt with 3 rows of the batch: how many"):
+        StreamWriter(found).commit([again], 7)
 
 
 def test_mirrored_rows_of_a_stream_that_is_not_there_are_counted(server, write):

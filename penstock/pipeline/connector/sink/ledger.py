@@ -228,6 +228,7 @@ class Ledger:
                 trouble = gone
                 found = self._look()
                 if found == mark:
+                    self.skipped += count
                     return
                 if found != self.recorded:
                     raise self._overtaken() from gone

@@ -15,6 +15,7 @@ EXACTLY_ONCE, AT_LEAST_ONCE, IDMP = "exactly-once", "at-least-once", "idmp"
 DELIVERIES: Final = (EXACTLY_ONCE, AT_LEAST_ONCE, IDMP)
 MEMORY, DISK, REPLICAS = "memory", "disk", "replicas"
 AUTO, COLUMN = "auto", "column"
+NOMKSTREAM: Final = "NOMKSTREAM"
 NACK_MODES: Final = ("FAIL", "SILENT", "FATAL")
 REFS: Final = ("KEEPREF", "DELREF", "ACKED")
 KEY_HERE: Final = "{key}"  # in `deadLetterStream`
@@ -107,7 +108,7 @@ def _read_transaction(reader: OptionReader) -> tuple[str, int] | None:
 
 
 def _read_before_id(reader: OptionReader) -> tuple[str, ...]:
-    words = ("NOMKSTREAM",) if reader.flag("nomkstream", False) else ()
+    words = (NOMKSTREAM,) if reader.flag("nomkstream", False) else ()
     return (*words, reader.choice("refs", REFS[0], REFS)) if reader.has("refs") else words
 
 

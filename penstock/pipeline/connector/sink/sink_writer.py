@@ -39,6 +39,7 @@ from penstock.pipeline.connector.sink.sink_options import (
     IDMP,
     MEMORY,
     NACK,
+    NOMKSTREAM,
     SinkOptions,
     read_sink,
 )
@@ -112,7 +113,7 @@ class BatchWriter(ShortErrors, DataSourceArrowWriter):
         return write_task(self.options, Task(self.job, self.batch, context.partitionId()), iterator)
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
-        warn_of_dropped(messages)
+        warn_of_dropped(self.options, messages)
         keeps = self.options.transaction is not None
         if keeps or self.options.acks != MEMORY:
             commit_batch(self.options, messages, self.batch)
@@ -145,21 +146,30 @@ class StreamWriter(ShortErrors, DataSourceStreamArrowWriter):
         return write_task(self.options, streaming_task(), iterator)
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's name
-        warn_of_dropped(messages)
+        warn_of_dropped(self.options, messages)
         commit_batch(self.options, messages, batchId)
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's name
         """Does nothing: when the batch is run again its tasks find the rows that were written."""
 
 
-def warn_of_dropped(messages: Iterable[WriterCommitMessage | None]) -> None:
-    """Warn of rows that were not written because their streams do not exist (option nomkstream)."""
+def warn_of_dropped(options: SinkOptions, messages: Iterable[WriterCommitMessage | None]) -> None:
+    """Warn of rows that were not written because their streams do not exist (option nomkstream).
+
+    A marker counts a task's rows with those that were dropped: of rows that are skipped, nothing tells which were.
+    """
     tasks = [message for message in messages if isinstance(message, Written)]
-    dropped = sum(one.dropped for one in tasks)
+    dropped, skipped = sum(one.dropped for one in tasks), sum(one.skipped for one in tasks)
     if dropped:
         warnings.warn(
             f"{dropped} of {sum(one.rows for one in tasks)} rows were not written: their streams are not there, and "
             "nomkstream makes none",
+            stacklevel=2,
+        )
+    if skipped and NOMKSTREAM in options.before_id and uses_ledger(options):
+        warnings.warn(
+            f"earlier tries of tasks have dealt with {skipped} rows of the batch: how many of these were not written "
+            "because their streams were not there (nomkstream) is not known",
             stacklevel=2,
         )
 
@@ -316,7 +326,7 @@ class EndpointWriter:
         elif options.delivery == AT_LEAST_ONCE:
             self._put = self._put_plain
         else:
-            self._memory = idempotent_writes.IdmpSettings(client, "NOMKSTREAM" not in options.before_id)
+            self._memory = idempotent_writes.IdmpSettings(client, NOMKSTREAM not in options.before_id)
             self._content_keys = idempotent_writes.ContentKeys(
                 task.query.removeprefix("job-"), task.partition, task.batch
             )
