@@ -16,6 +16,7 @@ import contextlib
 import json
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -58,7 +59,7 @@ FAILURES = 3
 
 
 def drive(job: dict[str, str]) -> None:
-    """Copy the stream `from` to `to`, to its end; run again with the same checkpoint, go on."""
+    """Copy the streams `sources` to `copies`, to their end; run again with the same checkpoint, go on."""
     from penstock.pipeline.runner.runner import run_to_end
     from penstock.pipeline.session import session
 
@@ -79,7 +80,7 @@ def drive(job: dict[str, str]) -> None:
         spark__sql__codegen__factoryMode="NO_CODEGEN",
     )
     spark.sparkContext.setLogLevel("ERROR")
-    reader = spark.readStream.format(FORMAT).option("endpoints", job["endpoint"]).option("stream", "from")
+    reader = spark.readStream.format(FORMAT).option("endpoints", job["endpoint"]).option("stream", job["sources"])
     reader = reader.option("startingId", "earliest").option("maxEntriesPerTrigger", job["a_batch"])
     rows = reader.option("minPartitions", "2").schema("n bigint, payload string").load()
     if job["delivery"] == PARQUET:
@@ -184,6 +185,7 @@ class Run:
         self._files = Path(folder) / "files"
         self._job = {
             "endpoint": deployment.endpoint,
+            "sources": ",".join(deployment.sources),
             "copies": ",".join(deployment.copies),
             "sink": json.dumps(deployment.sink),
             "delivery": delivery,
@@ -295,6 +297,7 @@ class Run:
         """Start it again where it failed by itself, which is one more way to die; but not for ever."""
         driver.kill()
         self.failures += 1
+        say(f"          it ended by itself at {self._rows()} rows: {reason_of(self._said())}")
         if self.failures > FAILURES + self.kills:  # what ends a query may be a failover
             raise SystemExit(f"the query failed:\n{self._said()}")
         return self._start()
@@ -314,6 +317,13 @@ class Run:
         seen = Counter(parquet_rows(self._files) if is_parquet else entries_of(self._deployment, PAGE))
         total = seen.total()
         return total, self._words.entries - len(seen), total - len(seen)
+
+
+def reason_of(said: str) -> str:
+    """The newest line of a driver's output that names an error; its last line if none does."""
+    lines = [line for line in said.splitlines() if line.strip()] or ["nothing was said"]
+    named = [line for line in lines if re.search(r"\b(DataLoss|ServerGone|\w*(Error|Exception))\b", line)]
+    return (named or lines)[-1].strip()[:400]
 
 
 @dataclass(frozen=True)
@@ -339,18 +349,23 @@ class Result:
         return found
 
 
-def fill(endpoint: str, entries: int) -> None:
-    """The stream that is copied, by the sink without Spark: two million entries in seconds."""
+def fill(deployment: Deployment, entries: int) -> None:
+    """What is copied, by the sink without Spark: two million entries in seconds."""
     import pyarrow
 
     from penstock.pipeline.connector.sink.ledger import Task
     from penstock.pipeline.connector.sink.sink_options import read_sink
     from penstock.pipeline.connector.sink.sink_writer import write_task
 
-    options = read_sink({"endpoints": endpoint, "stream": "from", "delivery": "at-least-once"}, False)
+    options = read_sink({"endpoints": deployment.endpoint, "delivery": "at-least-once"}, False)
+    streams = deployment.sources
     for first in range(0, entries, 50_000):
         numbers = range(first, min(first + 50_000, entries))
-        columns = {"n": list(numbers), "payload": [f"row {number} of the copy" for number in numbers]}
+        columns = {
+            "_stream": [streams[number % len(streams)] for number in numbers],
+            "n": list(numbers),
+            "payload": [f"row {number} of the copy" for number in numbers],
+        }
         write_task(options, Task("fill", 0, 0), pyarrow.Table.from_pydict(columns).to_batches())
 
 
@@ -418,7 +433,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if not kinds:
             continue
         with deployed(kinds[0], words.redis) as deployment:
-            fill(deployment.endpoint, words.entries)
+            fill(deployment, words.entries)
             for seed in words.seeds:
                 for delivery in words.delivery:
                     for kind in kinds:

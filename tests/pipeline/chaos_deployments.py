@@ -22,13 +22,14 @@ from tests.support.deployments import (
 )
 from tests.support.reference_server import LOCALHOST
 
-STREAMS = 8  # of the copy in a cluster
-MOVES = 3  # slots at a time
+STREAMS = 8  # that are copied in a cluster, and of the copy
+MOVES = 3  # slots at a time of what is copied, and of the copy
 
 
 class Deployment:
-    """One server. `copies` are the streams of the copy, `sink` options of the sink."""
+    """One server. `sources` are copied, `copies` are the streams of the copy, `sink` options of the sink."""
 
+    sources: tuple[str, ...] = ("from",)
     copies: tuple[str, ...] = ("to",)
 
     def __init__(self, endpoint: str, client: Any) -> None:
@@ -81,8 +82,9 @@ class FailingOver(Deployment):
 
 
 class Moving(Deployment):
-    """A cluster of three nodes of Redis, in which slots of the copy move with what is in them."""
+    """A cluster of three nodes of Redis: slots of what is copied and of the copy move with what is in them."""
 
+    sources = tuple(f"from:{number}" for number in range(STREAMS))
     copies = tuple(f"to:{number}" for number in range(STREAMS))
 
     def __init__(self, cluster: Any) -> None:
@@ -90,7 +92,7 @@ class Moving(Deployment):
         self._cluster = cluster
 
     def disturb(self, chance: random.Random) -> None:
-        for key in chance.sample(self.copies, MOVES):
+        for key in (*chance.sample(self.sources, MOVES), *chance.sample(self.copies, MOVES)):
             self._cluster.move(key)
 
 

@@ -7,7 +7,7 @@ import pytest
 pytest.importorskip("pyspark")
 pytest.importorskip("pyarrow")
 
-from tests.pipeline.chaos import Result, judged, main
+from tests.pipeline.chaos import Result, judged, main, reason_of
 
 
 @pytest.mark.parametrize(
@@ -56,3 +56,16 @@ def test_all_runs_together_must_have_killed_enough(
 
     assert judged(runs, least) == code
     assert capsys.readouterr().out.splitlines() == [line]
+
+
+@pytest.mark.parametrize(
+    ("said", "reason"),
+    [
+        ("26/11/29 WARN\nTraceback:\nServerGone: no master\n  caused by x\n", "ServerGone: no master"),
+        ("26/11/29 WARN\nkilled\n", "killed"),
+        ("", "nothing was said"),
+    ],
+    ids=["an error", "no error", "nothing"],
+)
+def test_what_a_query_said_when_it_ended_is_told(said: str, reason: str) -> None:
+    assert reason_of(said) == reason
