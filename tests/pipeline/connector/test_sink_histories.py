@@ -1,4 +1,7 @@
-"""Whatever happens to a server and a checkpoint, no row is doubled or lost in silence (the model: sink_history.py)."""
+"""Whatever happens to a server and a checkpoint, no row is doubled or lost in silence (the model: sink_history.py).
+
+`python -m tests.pipeline.connector.test_sink_histories 0 2000` runs so many histories.
+"""
 
 import pytest
 
@@ -6,16 +9,20 @@ pytest.importorskip("pyspark")
 pytest.importorskip("pyarrow")
 
 from tests.pipeline.connector.sink_history import SinkHistory
-from tests.support.seeds import seeds
+from tests.support.seeds import run_seeds, seeds
 
-A_SEED = 50  # histories
+A_SEED = 20  # histories
 
 
-@pytest.mark.parametrize("seed", seeds(1, 20))
+def judge(number: int) -> None:
+    history = SinkHistory(number).run()
+    assert verdict(history) is None, (number, verdict(history), history.steps, history.losses, history.refusals)
+
+
+@pytest.mark.parametrize("seed", seeds(1, 10))
 def test_no_row_is_doubled_or_lost_in_silence(seed: int) -> None:
     for number in range(seed * A_SEED, (seed + 1) * A_SEED):
-        history = SinkHistory(number).run()
-        assert verdict(history) is None, (number, verdict(history), history.steps, history.losses, history.refusals)
+        judge(number)
 
 
 def verdict(history: SinkHistory) -> str | None:
@@ -33,3 +40,7 @@ def verdict(history: SinkHistory) -> str | None:
     if not history.went_back and not history.was_restored and rows != committed:
         return "the stream has other rows than those that were committed"
     return None
+
+
+if __name__ == "__main__":
+    run_seeds(judge)
