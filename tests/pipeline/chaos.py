@@ -51,6 +51,7 @@ EXECUTOR = b"CoarseGrainedExecutorBackend"
 LOOK_EVERY_S = 0.01
 PATIENCE_S = 180  # without a row
 BATCHES = 10  # a copy, unless --batch says otherwise
+FILE_BATCHES = 50  # of files, which are written so quickly that a failover takes as long as a tenth of them
 PAGE = 20_000
 FAILURES = 3
 
@@ -183,6 +184,7 @@ class Run:
         self._output = Path(folder) / "said"
         self._deployment = deployment
         self._files = Path(folder) / "files"
+        batches = FILE_BATCHES if delivery == PARQUET else BATCHES
         self._job = {
             "endpoint": deployment.endpoint,
             "sources": ",".join(deployment.sources),
@@ -191,7 +193,7 @@ class Run:
             "delivery": delivery,
             "files": str(self._files),
             "checkpoint": f"{folder}/checkpoint",
-            "a_batch": str(words.batch or max(words.entries // BATCHES, 1)),
+            "a_batch": str(words.batch or max(words.entries // batches, 1)),
             "entries": str(words.entries),
             "master": "local[2]",
         }
@@ -407,7 +409,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """The exit code: 1 where rows are missing or doubled, a run killed nothing, or all of them too little."""
     parser = argparse.ArgumentParser(prog="make chaos", description=__doc__)
     parser.add_argument("--entries", type=int, default=2_000_000)
-    parser.add_argument("--batch", type=int, help=f"entries a micro-batch; a copy has {BATCHES} of them otherwise")
+    parser.add_argument(
+        "--batch", type=int, help=f"entries a micro-batch; of {BATCHES} (files: {FILE_BATCHES}) otherwise"
+    )
     parser.add_argument("--kills", type=int, default=2, help="of the driver, a run")
     parser.add_argument("--executor-kills", type=int, default=2, help="a run on local-cluster")
     parser.add_argument("--task-kills", type=int, default=12, help="of a process that writes as a task does, a run")
