@@ -96,8 +96,10 @@ def load_profile() -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What needs Spark is slow, and one worker runs all of it: a second session would be a second JVM."""
+    """What needs Spark is slow, and one worker runs all of it: a second session would be a second JVM. So is chaos."""
     for item in items:
+        if item.get_closest_marker("chaos"):
+            item.add_marker(pytest.mark.slow)
         if isinstance(item, pytest.Function) and "spark" in item.fixturenames:
             item.add_marker(pytest.mark.slow)
             item.add_marker(pytest.mark.xdist_group("spark"))

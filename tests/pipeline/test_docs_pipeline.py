@@ -69,7 +69,10 @@ def blocks(language: str = "python") -> list[str]:
 
 @pytest.fixture(scope="module")
 def plain_python(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """The Python of a virtual environment that was made by the document's first block, in a copy of this clone."""
+    """The Python of a virtual environment that was made by the document's first block, in a copy of this clone.
+
+    Without a compiled core, and bytecode that nothing imports: both would take longer than all examples.
+    """
     made = os.environ.get("DOCS_PYTHON")
     if made:
         return made
@@ -80,7 +83,8 @@ def plain_python(tmp_path_factory: pytest.TempPathFactory) -> str:
             shutil.copytree(path, clone / name, ignore=shutil.ignore_patterns("__pycache__"))
         else:
             shutil.copy(path, clone / name)
-    done = subprocess.run(["sh", "-eu"], input=blocks("sh")[0], cwd=clone, capture_output=True, text=True)
+    quick = os.environ | {"PENSTOCK_COMPILE": "0", "PIP_NO_COMPILE": "1"}
+    done = subprocess.run(["sh", "-eu"], input=blocks("sh")[0], cwd=clone, capture_output=True, text=True, env=quick)
     if done.returncode and "No matching distribution" in done.stderr:
         pytest.skip(f"no package registry: {done.stderr.splitlines()[-1]}")
     assert done.returncode == 0, done.stderr[-5000:]

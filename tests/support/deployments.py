@@ -41,7 +41,9 @@ def until(holds: Callable[[], object], what: str) -> None:
 
 
 def replicate(replica: redis.Redis, master_port: int) -> None:
-    """Make a server a replica that has everything."""
+    """Make a server a replica that has everything; its master does not wait for others to ask for a copy."""
+    with redis.Redis(LOCALHOST, master_port) as master:
+        master.config_set("repl-diskless-sync-delay", 0)
     replica.replicaof(LOCALHOST, master_port)
     until(lambda: replica.info("replication")["master_link_status"] == "up", "the replica has no link")
 
@@ -251,7 +253,7 @@ def _cluster_node(folder: Path, stack: ExitStack) -> RedisProcess:
     own = folder / f"node-{port}"
     own.mkdir()
     words = ["--port", str(port), "--bind", LOCALHOST, "--save", "", "--cluster-enabled", "yes"]
-    words += ["--cluster-port", str(bus_port), "--cluster-node-timeout", "2000"]
+    words += ["--cluster-port", str(bus_port), "--cluster-node-timeout", "2000", "--repl-diskless-sync-delay", "0"]
     found = RedisProcess(own, *words, port=port)
     found.bus_port = bus_port
     stack.callback(found.kill)

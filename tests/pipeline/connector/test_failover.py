@@ -28,6 +28,7 @@ from tests.support.server_process import running_server
 
 TASK = Task("5e55-query", 7, 3)
 DELIVERIES = ["exactly-once", "at-least-once"]
+AT_ONCE = ("--appendonly", "no", "--repl-diskless-sync-delay", "0")  # a replica has its copy
 
 
 def rows(*numbers: int) -> Any:
@@ -47,7 +48,7 @@ def pair(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Watched]:
         pytest.skip(str(absence))
 
 
-@pytest.mark.slow
+@pytest.mark.chaos
 def test_a_master_that_its_sentinels_replace_without_a_kill_is_followed_by_the_tests(pair: Watched) -> None:
     before = pair.master
     with pair.client() as client:
@@ -60,7 +61,7 @@ def test_a_master_that_its_sentinels_replace_without_a_kill_is_followed_by_the_t
     assert pair.replica is before
 
 
-@pytest.mark.slow
+@pytest.mark.chaos
 @pytest.mark.parametrize("delivery", DELIVERIES)
 def test_reading_and_writing_go_on_when_the_master_is_killed(pair: Watched, delivery: str) -> None:
     with pair.client() as client:
@@ -102,8 +103,13 @@ def held_at(row: int, here: Path, go_on: Path) -> Any:
     return functions.udf(hold, "int")
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("mode", [{}, {"group": "g", "groupMode": "shared"}], ids=["cursor", "shared"])
+@pytest.mark.chaos
+@pytest.mark.parametrize(
+    ("pair", "mode"),
+    [("redis", {}), ("penstock", {"group": "g", "groupMode": "shared"})],
+    indirect=["pair"],
+    ids=["redis-cursor", "penstock-shared"],
+)
 def test_rows_are_in_parquet_once_when_the_master_is_killed_at_a_row(
     spark: Any, pair: Watched, mode: dict[str, str], tmp_path: Path
 ) -> None:
@@ -143,7 +149,7 @@ def test_rows_are_in_parquet_once_when_the_master_is_killed_at_a_row(
 
 def test_of_several_addresses_the_one_of_the_master_is_taken(server: redis.Redis, server_port: int) -> None:
     server.xadd("s", {"n": 1}, "1-1")
-    with running_server("--appendonly", "no") as other, redis.Redis(LOCALHOST, other.port) as promoted:
+    with running_server(*AT_ONCE) as other, redis.Redis(LOCALHOST, other.port) as promoted:
         replicate(promoted, server_port)
         places = f"{LOCALHOST}:{free_port()};{LOCALHOST}:{other.port};{LOCALHOST}:{server_port}"
         query = Query(endpoints=places, stream="s", startingId="earliest")
@@ -172,7 +178,7 @@ def test_of_several_addresses_the_one_of_the_master_is_taken(server: redis.Redis
 def test_a_write_that_a_replica_refuses_goes_to_the_master_or_is_known_to_have_failed(
     server: redis.Redis, server_port: int, retry: bool
 ) -> None:
-    with running_server("--appendonly", "no") as other, redis.Redis(LOCALHOST, other.port) as promoted:
+    with running_server(*AT_ONCE) as other, redis.Redis(LOCALHOST, other.port) as promoted:
         replicate(promoted, server_port)
         endpoint = read_endpoint(f"{LOCALHOST}:{server_port};{LOCALHOST}:{other.port}")
         with Client(endpoint, Access()) as client:

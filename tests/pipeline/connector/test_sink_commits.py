@@ -165,7 +165,7 @@ def test_the_command_shows_markers_and_removes_those_of_a_query(
 @pytest.fixture(params=["penstock", "redis"])
 def logging(request: pytest.FixtureRequest) -> Any:
     """The endpoint of a server with a log that is synced each second."""
-    flags = ("--appendonly", "yes", "--appendfsync", "everysec")
+    flags = ("--appendonly", "yes", "--appendfsync", "everysec", "--repl-diskless-sync-delay", "0")
     if request.param == "penstock":
         with running_server(*flags) as server:
             yield f"{LOCALHOST}:{server.port}"
