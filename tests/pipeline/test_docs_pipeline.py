@@ -200,15 +200,15 @@ def test_the_extra_spark_brings_what_its_examples_import(text: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("master", ["local[2]", "local-cluster[2,1,1024]"])
-def test_code_that_comes_by_py_files_copies_a_stream(master: str, tmp_path: Path) -> None:
+def test_code_that_comes_by_py_files_copies_a_stream(tmp_path: Path) -> None:
     archive = tmp_path / "penstock-py-files.zip"
     subprocess.run([sys.executable, str(ROOT / "packaging/py_files.py"), str(archive)], check=True)
     python = without_penstock(tmp_path / "python")
     environment = {name: word for name, word in os.environ.items() if name != "PYTHONPATH"}
     environment |= {"PYSPARK_PYTHON": str(python), "SPARK_HOME": spark_home()}
     environment |= {"SPARK_WORKER_DIR": f"{tmp_path}/work", "SPARK_LOCAL_DIRS": f"{tmp_path}/local"}
-    submit = f"exec {spark_home()}/bin/spark-submit --master '{master}' {SPARKS} --py-files {archive} job.py $0"
+    program = f"{spark_home()}/bin/spark-submit --master 'local-cluster[2,1,1024]'"
+    submit = f"exec {program} {SPARKS} --py-files {archive} job.py $0"
 
     said = copied(["/bin/sh", "-c", submit], tmp_path, environment)
 
