@@ -19,6 +19,10 @@ class ServerGone(PipelineError):
     """A server could not be reached, or was lost and did not come back within `retryTimeout`."""
 
 
+class BrokenWrite(ServerGone):
+    """A connection broke amid requests that may have been executed, and may not be executed twice."""
+
+
 class DataLoss(PipelineError):
     """Entries that a query should have read were lost; the text has their number if it is known."""
 

@@ -11,6 +11,7 @@ import pyarrow as pa
 import redis
 
 from penstock import cli
+from penstock.pipeline.connector.connection.client import Client
 from penstock.pipeline.connector.sink import placement
 from penstock.pipeline.connector.sink.ledger import Task
 from penstock.pipeline.connector.sink.sink_options import read_sink
@@ -204,6 +205,35 @@ def test_a_batch_is_committed_when_its_replicas_have_it(logging: str) -> None:
         with redis.Redis(LOCALHOST, replica.port) as client:
             assert numbers(client) == [1, 2]
             assert client.exists(COMMITS) == 1
+
+
+@pytest.mark.parametrize("delivery", ["exactly-once", "at-least-once"])
+@pytest.mark.parametrize("is_done", [True, False], ids=["the reply is lost", "the request is lost"])
+def test_a_connection_that_breaks_amid_a_commit_is_no_matter(
+    server: redis.Redis, endpoint: str, delivery: str, is_done: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    exchange = Client._exchange_once
+    breaks = iter([True])
+
+    def breaking(self: Client, payload: bytes, count: int, wait_s: float) -> Any:
+        if b"PEXPIRE" not in payload or b":commits" not in payload or not next(breaks, False):
+            return exchange(self, payload, count, wait_s)
+        if is_done:
+            exchange(self, payload, count, wait_s)
+        raise ConnectionResetError("gone")
+
+    monkeypatch.setattr(Client, "_exchange_once", breaking)
+    server.config_set("appendfsync", "always")
+    server.config_set("appendonly", "yes")
+    try:
+        for batch in range(2):
+            write(endpoint, batch, [batch], delivery=delivery, acks="disk")
+    finally:
+        server.config_set("appendonly", "no")
+
+    assert numbers(server) == [0, 1]
+    assert next(breaks, None) is None
+    assert server.xlen(COMMITS) == (2 if delivery == "exactly-once" else 1)
 
 
 def test_a_server_that_was_started_again_amid_a_batch_confirms_nothing(tmp_path: Any) -> None:

@@ -20,7 +20,7 @@ from typing import Any, Final, TypeAlias, TypeVar
 import hiredis
 
 from penstock.errors import ReplyError
-from penstock.pipeline.errors import PipelineError, ServerGone
+from penstock.pipeline.errors import BrokenWrite, PipelineError, ServerGone
 
 Word: TypeAlias = bytes | str | int
 Request: TypeAlias = Sequence[Word]
@@ -275,7 +275,7 @@ class Client:
                     trouble = failure
                     if not retry and not isinstance(failure, Unserved):
                         self.close()
-                        raise ServerGone(self._sentence("the connection broke amid a write", failure)) from failure
+                        raise BrokenWrite(self._sentence("the connection broke amid a write", failure)) from failure
                 except BaseException:
                     self.close()  # half a reply may be on its way
                     raise

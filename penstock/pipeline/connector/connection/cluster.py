@@ -38,7 +38,7 @@ from penstock.pipeline.connector.connection.client import (
     parsed,
     pause_s,
 )
-from penstock.pipeline.errors import PipelineError, ServerGone
+from penstock.pipeline.errors import BrokenWrite, PipelineError, ServerGone
 
 MOVED, ASK = b"MOVED", b"ASK"
 LATER: Final = (b"TRYAGAIN", b"CLUSTERDOWN", *NOT_READY, *DEMOTED)
@@ -263,7 +263,7 @@ class ClusterClient(Client):
         if not retry:
             self._settle([words[number] for number in refused])
             text = replies[refused[0]].text.decode(errors="replace")
-            raise ServerGone(f"{self.endpoint.address}: the slot has moved amid a write: {text}")
+            raise BrokenWrite(f"{self.endpoint.address}: the slot has moved amid a write: {text}")
         for number, reply in zip(refused, self.pipeline([words[number] for number in refused]), strict=True):
             replies[number] = reply
         return replies

@@ -10,7 +10,7 @@ batch: key `__spark:{tag}:<query>:commits`, in the first slot of the node. The e
 """
 
 import warnings
-from collections.abc import Mapping, Set
+from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass, replace
 from typing import Final, TypeAlias
 
@@ -19,6 +19,7 @@ from penstock.pipeline.connector.connection.client import Client, Reply, Request
 from penstock.pipeline.connector.connection.cluster import slots_of
 from penstock.pipeline.connector.sink.ledger import (
     COMMITS,
+    TRIES,
     Ledger,
     Task,
     Written,
@@ -28,7 +29,7 @@ from penstock.pipeline.connector.sink.ledger import (
 )
 from penstock.pipeline.connector.sink.placement import CRC32, RENDEZVOUS
 from penstock.pipeline.connector.sink.sink_options import DISK, MEMORY, REPLICAS, SinkOptions
-from penstock.pipeline.errors import PipelineError, report_loss
+from penstock.pipeline.errors import BrokenWrite, PipelineError, report_loss
 from penstock.storage.streams import ids
 
 NOTES: Final = "notes"
@@ -223,6 +224,17 @@ def _run_id(client: Client) -> bytes:
 
 
 # -- on the driver ----------------------------------------------------------------------------------------------------
+
+
+def unbroken(noting: Callable[[], None]) -> None:
+    """Note a batch, again from its beginning where a connection broke: it first looks at what is there already."""
+    for _ in range(TRIES - 1):
+        try:
+            noting()
+        except BrokenWrite:
+            continue
+        return
+    noting()
 
 
 def commit(

@@ -5,6 +5,7 @@ import uuid
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Final
 
 import pyarrow as pa
@@ -193,9 +194,10 @@ def commit_batch(options: SinkOptions, messages: Iterable[WriterCommitMessage | 
                 marks = {partition: ledger.Written.of(parts) for partition, parts in written.items()}
                 done = commits.Commit(batch, len(tasks), names, tasks[0].placement, marks)
                 known = {one.newest.get(endpoint.name, ()) for one in tasks}
-                commits.commit(options, client, query, done, written, known)
+                commits.unbroken(partial(commits.commit, options, client, query, done, written, known))
             else:
-                commits.confirm_run(options, client, query, {one.runs.get(endpoint.name) for one in tasks})
+                runs = {one.runs.get(endpoint.name) for one in tasks}
+                commits.unbroken(partial(commits.confirm_run, options, client, query, runs))
 
 
 def streaming_task() -> Task:
