@@ -168,7 +168,12 @@ def with_other(node: ListNode, at: int, item: bytes) -> ListNode:
         return node_of(items)
     start: i64 = place_of(node, at)
     stop: i64 = start + node[at + 1]
-    return b"".join([node[: at + 1], BYTES[len(item)], node[at + 2 : start], item, node[stop:]])
+    changed = BytesWriter()
+    changed.write(node[:start])
+    changed[at + 1] = len(item)
+    changed.write(item)
+    changed.write(node[stop:])
+    return changed.getvalue()
 
 
 def joined(node: bytes, behind: bytes) -> bytes:
