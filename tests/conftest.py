@@ -10,7 +10,7 @@ import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -23,12 +23,23 @@ if TYPE_CHECKING:
     from penstock.engine.engine import Engine
     from tests.support.dialogue import Dialogue
     from tests.support.effects_beside_redis import RedisSide
+    from tests.support.whole_modules import WholeModules
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
     """Of `-n auto`: three workers for two processors, since many tests wait for processes that they have started."""
     return max((os.cpu_count() or 1) * 3 // 2, 2)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> "WholeModules | None":
+    """Of `--dist loadgroup`, by modules."""
+    if config.option.dist != "loadgroup":
+        return None
+    from tests.support.whole_modules import WholeModules
+
+    return WholeModules(config, log)
 
 
 def pytest_configure(config: pytest.Config) -> None:
