@@ -15,7 +15,7 @@ import pytest
 from penstock.commands import registry
 from penstock.engine.table import argument_tree, command_syntax
 from penstock.engine.table.command_table import Command, command_of
-from tests.support.source_trees import FILES, ROOT, imported, module_name, tree_of
+from tests.support.source_trees import FILES, ROOT, imported, module_name, nodes_of, tree_of
 
 pytestmark = pytest.mark.xdist_group("sources")  # one worker reads the source once
 
@@ -87,7 +87,7 @@ def compared(tree: ast.Module) -> Iterable[ast.AST]:
 
 
 def test_each_word_that_a_command_declares_is_read() -> None:
-    texts = {name: constants(ast.walk(tree)) for name, tree in modules().items()}
+    texts = {name: constants(nodes_of(tree)) for name, tree in modules().items()}
     unread: dict[str, set[str]] = {}
     for name, row in rows().items():
         known = set.union(*(texts[module] for module in with_imported(handler_module(row))))

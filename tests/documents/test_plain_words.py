@@ -3,7 +3,6 @@
 A sentence says what does something, the client, the reader, the replica, or that none does; it does not say "who".
 """
 
-import ast
 import io
 import re
 import tokenize
@@ -12,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.source_trees import ROOT, module_name, trees
+from tests.support.source_trees import ROOT, module_name, nodes_of, trees
 
 pytestmark = pytest.mark.xdist_group("sources")  # one worker reads the source once
 
@@ -93,7 +92,7 @@ def test_no_name_is_one_of_the_old_ones() -> None:
     names = {
         (module_name(path), name)
         for path, tree in trees().items()
-        for name in {getattr(node, field, "") for node in ast.walk(tree) for field in ("id", "attr", "name", "arg")}
+        for name in {getattr(node, field, "") for node in nodes_of(tree) for field in ("id", "attr", "name", "arg")}
         if isinstance(name, str) and OLD_NAMES.search(name.lower())
     }
 

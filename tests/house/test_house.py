@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from penstock.commands import registry
-from tests.support.source_trees import FILES, ROOT, Imports, imported, imports, module_name, trees
+from tests.support.source_trees import FILES, ROOT, Imports, imported, imports, module_name, nodes_of, trees
 
 pytestmark = pytest.mark.xdist_group("sources")  # one worker reads the source once
 
@@ -82,7 +82,7 @@ def test_no_import_in_a_function_hides_a_circle() -> None:
     hidden = [
         (module_name(path), node.name, other)
         for path, tree in trees().items()
-        for node in ast.walk(tree)
+        for node in nodes_of(tree)
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
         for other in imported(node)
         if module_name(path) in reachable(graph, other)
@@ -105,7 +105,7 @@ def reads_environment(tree: ast.Module) -> bool:
     return any(
         (isinstance(node, ast.Attribute) and node.attr in ("environ", "environb", "getenv"))
         or (isinstance(node, ast.ImportFrom) and node.module == "os")
-        for node in ast.walk(tree)
+        for node in nodes_of(tree)
     )
 
 
@@ -132,28 +132,27 @@ COMMANDS_ASKED = {  # in a decision: what a transaction, a link or the end of th
 COMPATIBILITY = ROOT / "penstock/engine/table/client_compat.py"  # reply fields by version, and what Valkey has
 
 
-def command_names(tree: ast.Module) -> set[str]:
-    """The names of commands among the texts of a module, docstrings left out."""
-    names = {row.name for top in registry.table().values() for row in (top, *top.subcommands.values())}
+def texts_of(tree: ast.Module) -> set[str]:
+    """The texts of a module, docstrings left out."""
     docs = {
         id(node.body[0].value)
-        for node in ast.walk(tree)
+        for node in nodes_of(tree)
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef)
         and node.body
         and isinstance(node.body[0], ast.Expr)
     }
-    texts = {
+    return {
         node.value if isinstance(node.value, str) else node.value.decode("latin-1")
-        for node in ast.walk(tree)
+        for node in nodes_of(tree)
         if isinstance(node, ast.Constant) and isinstance(node.value, str | bytes) and id(node) not in docs
     }
-    return texts & names
 
 
 def test_the_engine_and_the_server_name_no_command_but_these() -> None:
+    names = {row.name for top in registry.table().values() for row in (top, *top.subcommands.values())}
     floors = [ROOT / "penstock/engine", ROOT / "penstock/server"]
     found = [
-        command_names(trees()[path])
+        texts_of(trees()[path]) & names
         for path in FILES
         if path != COMPATIBILITY and any(path.is_relative_to(floor) for floor in floors)
     ]
@@ -181,7 +180,7 @@ def test_no_function_is_longer_than_seventy_lines() -> None:
     longer = {
         (path.relative_to(ROOT / "penstock").as_posix(), node.name)
         for path, tree in trees().items()
-        for node in ast.walk(tree)
+        for node in nodes_of(tree)
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
         and (node.end_lineno or 0) - node.lineno >= MOST_LINES_OF_A_FUNCTION
     }

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.source_trees import FILES, module_name, trees
+from tests.support.source_trees import FILES, module_name, nodes_of, trees
 from tests.support.table_engine import prepared, rows
 from tests.support.table_requests import TableRequests
 
@@ -86,7 +86,7 @@ def changed_by(function: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) ->
 def changed_in(tree: ast.Module) -> set[str]:
     """The module-level names of a module that its functions change."""
     functions = [
-        node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+        node for node in nodes_of(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
     ]
     names = module_level_names(tree) | {function.name for function in functions if not isinstance(function, ast.Lambda)}
     return {name for function in functions for name in changed_by(function)} & names

@@ -17,6 +17,12 @@ def tree_of(path: Path) -> ast.Module:
     return ast.parse(path.read_text())
 
 
+@functools.cache
+def nodes_of(tree: ast.Module) -> list[ast.AST]:
+    """All nodes of a module, kept: to find them takes longer than to look at each, and ten tests look at them."""
+    return list(ast.walk(tree))
+
+
 def trees() -> dict[Path, ast.Module]:
     """Every module's tree, by its path; some seconds of CPU for the first test that asks."""
     return {path: tree_of(path) for path in FILES}
@@ -40,7 +46,7 @@ def _names() -> frozenset[str]:
 def imported(tree: ast.AST) -> set[str]:
     """The modules of the package that a piece of source imports."""
     found: set[str] = set()
-    for node in ast.walk(tree):
+    for node in nodes_of(tree) if isinstance(tree, ast.Module) else ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and node.module is not None:
             whole = {f"{node.module}.{alias.name}" for alias in node.names}
             found |= whole & _names() or {node.module} & _names()
