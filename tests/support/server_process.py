@@ -31,8 +31,8 @@ def program(environment: dict[str, str]) -> list[str]:
 class ServerProcess:
     """One `penstock serve`. `port` is its TCP port (0: it has none), `lines` what it said so far.
 
-    flags: directives, after the path of a configuration file, if it has one. forked: of a process that has imported the
-    server, which saves the start of Python; not with a wrapper, an environment or a session.
+    flags: directives, after the path of a configuration file, if it has one. Without a wrapper, a session and variables
+    of Python it is forked of a process that has imported the server, which saves the start of Python.
     """
 
     def __init__(
@@ -42,7 +42,6 @@ class ServerProcess:
         environment: dict[str, str],
         wrapper: tuple[str, ...] = (),
         leads_session: bool = False,
-        forked: bool = False,
     ) -> None:
         self.directory = directory
         self.port = 0
@@ -53,8 +52,9 @@ class ServerProcess:
         if flags and not flags[0].startswith("-"):
             words = [*flags[:1], *words[:4], *flags[1:]]
         self._process: Forked | subprocess.Popen[str]
-        if forked:
-            self._process = Forked(words)
+        for_python = any(name.startswith("PYTHON") for name in environment)
+        if CAN_FORK and not (wrapper or leads_session or for_python):
+            self._process = Forked(words, environment)
         else:
             self._process = subprocess.Popen(
                 [*wrapper, sys.executable, *program(environment), *words],
@@ -134,8 +134,7 @@ def running_server(
     wrapper: the command that runs it, if not the system; `("env",)` has Python start for it, where it might be forked.
     """
     with tempfile.TemporaryDirectory(prefix="penstock-") as own:
-        forked = CAN_FORK and not environment and not wrapper
-        server = ServerProcess(flags, Path(dir or own), environment or {}, wrapper, forked=forked)
+        server = ServerProcess(flags, Path(dir or own), environment or {}, wrapper)
         try:
             server.wait_until_ready(start_s)
             yield server

@@ -29,11 +29,11 @@ EXTRAS: Final = ("penstock.observe.metrics_server", "penstock.observe.console.co
 class Forked:
     """A process that runs `penstock serve` with these words; of subprocess.Popen what ServerProcess uses."""
 
-    def __init__(self, words: list[str]) -> None:
+    def __init__(self, words: list[str], environment: dict[str, str]) -> None:
         self._code: int | None = None
         self._keeper, its_end = socket.socketpair()
         output, its_output = os.pipe()
-        request = json.dumps([words, dict(os.environ)]).encode()
+        request = json.dumps([words, os.environ | environment]).encode()
         with its_end:
             socket.send_fds(_template(), [request], [its_end.fileno(), its_output])
         os.close(its_output)
@@ -93,6 +93,8 @@ def main() -> int:
     gc.collect()
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # of keepers
     words = _words_of_a_server(socket.socket(fileno=int(sys.argv[1])))
+    if os.environ.get("PENSTOCK_FAULT"):
+        return importlib.import_module("tests.crash.faulty_disk").main(words)
     sys.argv[1:] = ["serve", *words]
     code: int = sys.modules["penstock.cli"].main()
     return code
