@@ -1,8 +1,6 @@
 """What a path or a port of the command line may be instead of what is due: each ends in one sentence."""
 
 import socket
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
@@ -12,11 +10,10 @@ from _pytest.mark import ParameterSet
 
 from tests.support.certificates import Authority
 from tests.support.scraping import free_port
-from tests.support.server_process import running_server
+from tests.support.server_process import ended, running_server
 
 UNREACHABLE: Final = "redis://127.0.0.1:1"
 TOO_LONG: Final = "x" * 120  # for the path of a unix socket
-LIMIT_S: Final = 60
 
 # Words of the command line, and what the last line says. {here} has `file`, `folder`, no `missing`; `kept` is a folder
 # with a file as appendonlydir and a folder as dump.rdb. {taken} is a port in use, {free} one that is not.
@@ -120,17 +117,8 @@ def given(tmp_path_factory: pytest.TempPathFactory, source: str) -> Iterator[dic
         yield {"here": here, "papers": papers, "source": source, "taken": taken.getsockname()[1], "free": free_port()}
 
 
-def ended(words: list[str]) -> tuple[int, str]:
-    """The exit code of `penstock` and all that it says."""
-    ran = subprocess.run(
-        [sys.executable, "-m", "penstock", *words], cwd=Path(__file__).parents[2], stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", timeout=LIMIT_S,
-    )  # fmt: skip
-    return ran.returncode, ran.stdout
-
-
 def ends_in(sentence: str, words: str, given: dict[str, object]) -> None:
-    code, said = ended(words.format(**given).split())
+    code, said = ended(*words.format(**given).split())
 
     assert code in (1, 2)
     assert sentence.format(**given) in said.splitlines()[-1]

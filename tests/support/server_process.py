@@ -54,7 +54,7 @@ class ServerProcess:
         self._process: Forked | subprocess.Popen[str]
         for_python = any(name.startswith("PYTHON") for name in environment)
         if CAN_FORK and not (wrapper or leads_session or for_python):
-            self._process = Forked(words, environment)
+            self._process = Forked(["serve", *words], environment)
         else:
             self._process = subprocess.Popen(
                 [*wrapper, sys.executable, *program(environment), *words],
@@ -119,6 +119,20 @@ class ServerProcess:
         code = self._process.wait(END_S)
         self._reader.join(END_S)
         return code
+
+
+def ended(*words: str) -> tuple[int, str]:
+    """The exit code of `penstock` with these words, and all that it says; nothing comes from its standard input."""
+    if CAN_FORK:
+        process = Forked(list(words), {})
+        with process.stdout:
+            said = process.stdout.read()
+        return process.wait(END_S), said
+    ran = subprocess.run(
+        [sys.executable, "-m", "penstock", *words], cwd=Path(__file__).parents[2], stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", timeout=END_S,
+    )  # fmt: skip
+    return ran.returncode, ran.stdout
 
 
 @contextmanager

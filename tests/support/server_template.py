@@ -27,7 +27,7 @@ EXTRAS: Final = ("penstock.observe.metrics_server", "penstock.observe.console.co
 
 
 class Forked:
-    """A process that runs `penstock serve` with these words; of subprocess.Popen what ServerProcess uses."""
+    """A process that runs `penstock` with these words; of subprocess.Popen what ServerProcess uses."""
 
     def __init__(self, words: list[str], environment: dict[str, str]) -> None:
         self._code: int | None = None
@@ -94,8 +94,8 @@ def main() -> int:
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # of keepers
     words = _words_of_a_server(socket.socket(fileno=int(sys.argv[1])))
     if os.environ.get("PENSTOCK_FAULT"):
-        return importlib.import_module("tests.crash.faulty_disk").main(words)
-    sys.argv[1:] = ["serve", *words]
+        return importlib.import_module("tests.crash.faulty_disk").main(words[1:])
+    sys.argv[1:] = words
     code: int = sys.modules["penstock.cli"].main()
     return code
 

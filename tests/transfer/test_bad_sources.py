@@ -1,15 +1,13 @@
 """`penstock import` of a server with a snapshot of no use: it names the cause and ends, with exit code 1."""
 
-import subprocess
-import sys
 from pathlib import Path
 from typing import Final
 
 import pytest
 
 from tests.support.fake_master import ID, FakeMaster, Link, snapshot
+from tests.support.server_process import ended
 
-PATIENCE_S: Final = 60.0
 INFO: Final = b"# Replication\r\nrole:master\r\n"
 WHOLE: Final = snapshot("SET k 1", "XADD s 1-0 f v")
 MARK: Final = b"m" * 40
@@ -50,14 +48,9 @@ def test_an_import_of_a_bad_snapshot_names_the_cause_and_ends(sent: str, tmp_pat
         link.until_closed()
 
     with FakeMaster(named, copied) as master:
-        told = subprocess.run(
-            [sys.executable, "-m", "penstock", "import", f"redis://127.0.0.1:{master.port}", "--dir", str(tmp_path)],
-            capture_output=True,
-            text=True,
-            timeout=PATIENCE_S,
-        )
+        code, said = ended("import", f"redis://127.0.0.1:{master.port}", "--dir", str(tmp_path))
 
-    assert told.returncode == 1, told
-    assert "cannot be imported" in told.stderr
-    assert cause in told.stderr, told.stderr
-    assert "Traceback" not in told.stderr
+    assert code == 1, said
+    assert "cannot be imported" in said
+    assert cause in said, said
+    assert "Traceback" not in said
