@@ -157,7 +157,10 @@ def once_over(client: redis.Redis, running: str) -> Any:
     return client.info("persistence")
 
 
-@pytest.mark.parametrize("names", [("metrics-port",), ("console-port",), ("port",), ("tls-port",), ()], ids=str)
+SLOWLY = [pytest.param((name,), marks=pytest.mark.slow) for name in ("console-port", "port", "tls-port")]
+
+
+@pytest.mark.parametrize("names", [("metrics-port",), (), *SLOWLY], ids=str)
 def test_the_server_can_write_its_files_whatever_its_ports_are_asked(
     few_files: tuple[ServerProcess, dict[str, int]], names: tuple[str, ...]
 ) -> None:
