@@ -218,9 +218,11 @@ def in_a_transaction(row: Row, ask: Ask) -> list[bytes]:
     return ask(engine, engine.server.connect(), [[b"MULTI"], request, [b"EXEC"]])
 
 
-@pytest.mark.parametrize("row", [row for row in ROWS if not row.no_multi], ids=lambda row: row.name)
-def test_a_command_is_queued_where_its_row_does_not_forbid_it(row: Row) -> None:
-    assert [in_a_transaction(row, ask)[1] for ask in (one_by_one, in_batches)] == [b"+QUEUED\r\n"] * 2
+@pytest.mark.parametrize("ask", [one_by_one, in_batches])
+def test_a_command_is_queued_where_its_row_does_not_forbid_it(ask: Ask) -> None:
+    allowed = [row for row in ROWS if not row.no_multi]
+
+    assert {row.name: in_a_transaction(row, ask)[1] for row in allowed} == {row.name: b"+QUEUED\r\n" for row in allowed}
 
 
 @pytest.mark.parametrize("ask", [one_by_one, in_batches])
