@@ -1,14 +1,14 @@
 """How many seeds or examples a random test runs: some in the quick run, all of them in the slow one, others by hand."""
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterable
 from typing import Final
 
 import pytest
 from _pytest.mark import ParameterSet
 
 QUICK_RUN: Final = "not slow"  # pytest's -m in it; conftest.py notes it before a module of tests is imported
-QUICK_SHARE: Final = 4  # of so many examples of Hypothesis, the quick run has one
+QUICK_SHARE: Final = 8  # of so many examples of Hypothesis, the quick run has one
 marks_run = ""
 
 
@@ -17,6 +17,12 @@ def seeds(quick: int, full: int) -> list[ParameterSet]:
     if marks_run == QUICK_RUN:
         full = quick
     return [pytest.param(seed, marks=[pytest.mark.slow] if seed >= quick else []) for seed in range(full)]
+
+
+def found(cases: Iterable[int | tuple[object, int]], long: Collection[int]) -> list[ParameterSet]:
+    """Seeds that found something, alone or with their cast; those in `long` take seconds and are marked slow."""
+    rows = [case if isinstance(case, tuple) else (case,) for case in cases]
+    return [pytest.param(*row, marks=[pytest.mark.slow] if row[-1] in long else []) for row in rows]
 
 
 def examples(full: int) -> int:

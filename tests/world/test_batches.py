@@ -5,7 +5,7 @@ import pytest
 pytest.importorskip("pyspark")
 pytest.importorskip("pyarrow")
 
-from tests.support.seeds import seeds
+from tests.support.seeds import found, seeds
 from tests.world import casts
 from tests.world.world import World
 
@@ -17,19 +17,20 @@ FOUND = {
     286: "entries that were added between a look at a stream and a read of its group counted as a stream set back",
 }
 TURNED_BACK_OF_RERUNS = {5_000_000: "a task that was run again skipped one row more than was written"}
+LONG = {282, 286, 5_000_000}
 
 
-@pytest.mark.parametrize("seed", [*seeds(2, 100), *FOUND])
+@pytest.mark.parametrize("seed", [*seeds(1, 50), *found(FOUND, LONG)])
 def test_no_judge_objects_to_a_world_with_a_query(seed: int) -> None:
     assert World(seed, casts.BATCHES).run() == []
 
 
-@pytest.mark.parametrize("seed", [*seeds(2, 100), *TURNED_BACK_OF_RERUNS])
+@pytest.mark.parametrize("seed", [*seeds(1, 50), *found(TURNED_BACK_OF_RERUNS, LONG)])
 def test_no_judge_objects_to_a_world_whose_tasks_die_amid_their_requests(seed: int) -> None:
     assert World(seed, casts.RERUNS).run() == []
 
 
-@pytest.mark.parametrize("seed", seeds(2, 100))
+@pytest.mark.parametrize("seed", seeds(1, 50))
 def test_no_judge_objects_to_a_world_with_imports(seed: int) -> None:
     assert World(seed, casts.IMPORTERS).run() == []
 

@@ -50,12 +50,12 @@ TURNED_BACK_OF_CASTS = {
 FOUND_OF_ANY = FOUND_OF_CASTS | TURNED_BACK_OF_CASTS
 
 
-@pytest.mark.parametrize("seed", seeds(20, 200))
+@pytest.mark.parametrize("seed", seeds(8, 100))
 def test_no_judge_objects_to_a_world(seed: int) -> None:
     assert World(seed).run() == []
 
 
-@pytest.mark.parametrize("seed", seeds(4, 100))
+@pytest.mark.parametrize("seed", seeds(2, 50))
 @pytest.mark.parametrize(
     "cast",
     [cast for cast in casts.ALL.values() if cast.name not in ("queues", "batches", "importers", "reruns")],
