@@ -214,10 +214,11 @@ def story(chance: random.Random, made: TableRequests, rows: dict[str, Row], row:
     return varied
 
 
-@pytest.mark.parametrize("seed", seeds(1, 5))
+@pytest.mark.parametrize("seed", seeds(1, 6))
 def test_nothing_is_learned_or_changed_in_a_closed_database(seed: int) -> None:
+    """By a third of the commands; two seeds have the same third."""
     rows = {row.name: row for row in rows_of(Side("111").engine)}
-    for row in rows.values():
+    for row in list(rows.values())[seed % 3 :: 3]:
         chance = random.Random(f"{seed}/{row.name}")
         if (row.has_keys or not (row.write or "readonly" in row.flags)) and chance.random() > SHARE_OF_OTHERS:
             continue

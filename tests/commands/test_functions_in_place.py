@@ -153,7 +153,7 @@ def test_a_function_answers_in_place_as_it_does_in_a_thread(code: Any, monkeypat
     expected = plain.words(b"FCALL", b"f", b"1", b"k", b"w")
     handed_over = Late(UnitLog())
     handed_over.caller("CONFIG SET busy-reply-threshold 60000")
-    for steps in (*range(200, 1200, 100), 20_000_000):
+    for steps in (*range(200, 1200, 300), 20_000_000):
         monkeypatch.setattr(quick_functions, "MOST_STEPS", steps)
         handed_over.caller("FLUSHALL", "FUNCTION FLUSH")
         load(handed_over.caller, as_function(code))

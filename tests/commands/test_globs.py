@@ -96,9 +96,9 @@ def test_a_pattern_of_two_million_bytes_takes_little_memory(pattern: bytes) -> N
     assert peak < 2 * len(pattern)
 
 
-def test_a_pattern_of_two_million_bytes_is_read_to_its_end_for_a_text_as_long() -> None:
-    assert globs.matches(b"?a" * 1_000_000, b"ba" * 1_000_000)
-    assert not globs.matches(b"?a" * 1_000_000, b"ba" * 999_999 + b"bb")
+def test_a_pattern_of_two_hundred_thousand_bytes_is_read_to_its_end_for_a_text_as_long() -> None:
+    assert globs.matches(b"?a" * 100_000, b"ba" * 100_000)
+    assert not globs.matches(b"?a" * 100_000, b"ba" * 99_999 + b"bb")
 
 
 @pytest.mark.parametrize(("pattern", "stars"), [(b"a*", 1001), (b"a*", 1002), (b"*a", 1000), (b"*a", 1001)])

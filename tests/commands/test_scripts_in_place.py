@@ -215,7 +215,7 @@ def test_a_script_that_goes_on_in_a_thread_answers_as_one_in_place(code: Any, mo
         expected = fresh().words(b"EVAL", code.encode(), b"1", b"k", b"w")
     handed_over = Late(UnitLog())
     handed_over.caller("CONFIG SET busy-reply-threshold 60000")
-    for steps in (*range(150, 1200, 100), 20_000_000):
+    for steps in (*range(150, 1200, 300), 20_000_000):
         monkeypatch.setattr(quick_code, "MOST_STEPS", steps)
         handed_over.caller("FLUSHALL", "SCRIPT FLUSH")
         assert handed_over.caller.words(b"EVAL", code.encode(), b"1", b"k", b"w") == expected

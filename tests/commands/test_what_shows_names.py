@@ -131,11 +131,12 @@ def test_a_user_with_the_rules_that_the_page_advises_sees_nothing(name: str) -> 
     assert not shows(b"".join([watched.shown(SHOWING[name].encode().split()) for _ in range(20)]))
 
 
-@pytest.mark.parametrize("seed", seeds(1, 6))
+@pytest.mark.parametrize("seed", seeds(1, 9))
 def test_no_other_command_shows_what_the_user_may_not_read(seed: int) -> None:
+    """Of a third of the commands; three seeds have the same third."""
     requests = TableRequests(random.Random(seed), WORDS)
     reading = Watched()  # for all that changes nothing
-    for name, row in rows_by_name().items():
+    for name, row in list(rows_by_name().items())[seed % 3 :: 3]:
         if name.replace("|", " ") not in LISTED and name not in APART:
             watched = reading if "readonly" in row.flags else Watched()
             for words in [requests.valid(row) for _ in range(8)]:

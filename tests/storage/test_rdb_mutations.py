@@ -16,14 +16,14 @@ from tests.support.dialogue import Dialogue
 from tests.support.seeds import seeds
 
 
-@pytest.mark.parametrize("seed", seeds(1, 4))
+@pytest.mark.parametrize("seed", seeds(1, 8))
 def test_an_altered_payload_is_taken_whole_or_changes_nothing(seed: int) -> None:
     attack = Attack(seed, measures=False)
 
-    attack.run(2500)
+    attack.run(1000)
 
-    assert attack.taken > 100
-    assert attack.refused > 1000
+    assert attack.taken > 40
+    assert attack.refused > 400
 
 
 @pytest.mark.parametrize(
