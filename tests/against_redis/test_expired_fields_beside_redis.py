@@ -103,7 +103,7 @@ def comparable(step: Step) -> tuple[list[str] | str, list[str]]:
     return sorted(step.reply) if is_unordered else step.reply, events
 
 
-@pytest.mark.parametrize("seed", seeds(6, 60))
+@pytest.mark.parametrize("seed", seeds(3, 60))
 def test_fields_that_have_expired_and_still_lie_there_are_treated_as_by_redis(
     logging_redis: RedisSide, seed: int
 ) -> None:
@@ -116,7 +116,7 @@ def test_fields_that_have_expired_and_still_lie_there_are_treated_as_by_redis(
     assert_same(dialogue(seed), compare, ("Redis", "Penstock"), str)
 
 
-@pytest.mark.parametrize("seed", seeds(10, 60))
+@pytest.mark.parametrize("seed", seeds(5, 60))
 def test_the_log_of_such_a_dialogue_gives_the_same_hashes_back(seed: int) -> None:
     log = UnitLog()
     said = Dialogue(make_engine(log=log))

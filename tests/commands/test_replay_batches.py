@@ -176,7 +176,7 @@ class LogLines:
         ]
 
 
-@pytest.mark.parametrize("seed", seeds(12, 100))
+@pytest.mark.parametrize("seed", seeds(6, 100))
 def test_any_log_is_loaded_as_line_by_line(seed: int) -> None:
     assert_same_both_ways(LogLines(seed).story(120))
 
@@ -201,7 +201,7 @@ def adds(seed: int) -> list[str]:
     return story
 
 
-@pytest.mark.parametrize("seed", seeds(10, 30))
+@pytest.mark.parametrize("seed", seeds(5, 30))
 def test_entries_that_are_appended_together_are_as_if_one_by_one(seed: int) -> None:
     assert_same_both_ways(adds(seed))
 
