@@ -148,7 +148,7 @@ def flat(answer: bytes) -> list[object]:
 # -- what is kept -----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("seed", seeds(quick=8, full=200))
+@pytest.mark.parametrize("seed", seeds(quick=8, full=60))
 def test_master_replica_and_restart_agree(seed: int) -> None:
     assert_agree(Histories(random.Random(seed)).history(240))
 
@@ -164,7 +164,7 @@ def test_they_agree_in_the_words_of_an_older_redis(seed: int, version: str) -> N
     assert_agree(Histories(random.Random(seed), for_older=True).history(240), version)
 
 
-@pytest.mark.parametrize("seed", seeds(quick=4, full=200))
+@pytest.mark.parametrize("seed", seeds(quick=4, full=60))
 def test_they_agree_on_idempotent_ids_that_expire(seed: int) -> None:
     assert_agree(of_producers(random.Random(seed), 120))
 

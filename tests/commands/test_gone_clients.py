@@ -102,7 +102,7 @@ def test_an_element_stays_where_all_clients_have_gone(server: FakeServer, case: 
     assert Client(server).words(*map(str.encode, shlex.split(case.request))) == case.answer(1)
 
 
-@pytest.mark.parametrize("seed", seeds(quick=10, full=80))
+@pytest.mark.parametrize("seed", seeds(quick=10, full=60))
 def test_elements_go_in_order_to_the_clients_that_are_there(seed: int) -> None:
     chance = random.Random(seed)
     case = chance.choice(list(WAITING.values()))

@@ -52,7 +52,7 @@ class Model:
 
 
 @pytest.mark.parametrize("version", ["newest", "valkey-9.2"])
-@pytest.mark.parametrize("seed", seeds(5, 200))
+@pytest.mark.parametrize("seed", seeds(5, 60))
 def test_increx_replies_and_keeps_what_a_dict_does(seed: int, version: str) -> None:
     chance = random.Random(seed)
     clock, model = ManualClock(NOW_MS), Model()

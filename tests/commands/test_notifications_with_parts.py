@@ -110,7 +110,7 @@ def request(chance: Random, now_ms: int) -> str:
     ])  # fmt: skip
 
 
-@pytest.mark.parametrize("seed", seeds(10, 150))
+@pytest.mark.parametrize("seed", seeds(10, 60))
 def test_what_subscribers_are_told_is_what_the_hash_has(seed: int) -> None:
     chance, clock = Random(seed), ManualClock(NOW_MS)
     dialogue = Dialogue(make_engine(clock))

@@ -175,7 +175,7 @@ def large_ones(side: Side) -> list[list[tuple[int, list[bytes]]]]:
 
 
 @pytest.mark.parametrize("way", ["together", "as_sent", "as_they_come"])
-@pytest.mark.parametrize("seed", seeds(3, 200))
+@pytest.mark.parametrize("seed", seeds(3, 60))
 def test_large_requests_are_noted_however_they_come(seed: int, way: str) -> None:
     alone, requests = large_side(seed)
     side, _ = large_side(seed)

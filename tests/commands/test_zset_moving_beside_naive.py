@@ -61,7 +61,7 @@ def step(model: Model, chance: Random) -> tuple[str, object]:
     return line, model.move(source, destination, found)
 
 
-@pytest.mark.parametrize("seed", seeds(10, 200))
+@pytest.mark.parametrize("seed", seeds(10, 60))
 def test_moves_are_moves_between_dicts_and_come_back(seed: int) -> None:
     chance, model, log = Random(seed), Model(), UnitLog()
     dialogue = Dialogue(make_engine(ManualClock(NOW_MS), log))

@@ -266,7 +266,7 @@ def told(seed: int) -> None:
         beside.client.rewritten()
 
 
-@pytest.mark.parametrize("seed", seeds(8, 200))
+@pytest.mark.parametrize("seed", seeds(8, 60))
 def test_a_stream_keeps_what_the_model_keeps(seed: int) -> None:
     told(seed)
 

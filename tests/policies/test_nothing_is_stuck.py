@@ -246,7 +246,7 @@ def told(seed: int) -> None:
         worked.client.rewritten()
 
 
-@pytest.mark.parametrize("seed", seeds(4, 200))
+@pytest.mark.parametrize("seed", seeds(4, 60))
 def test_no_reader_waits_in_vain_and_all_is_worked_off_in_the_end(seed: int) -> None:
     told(seed)
 

@@ -216,7 +216,7 @@ def naive_fits(words: list[str], moment: datetime.datetime) -> bool:
     return fits_day and moment.month in sets[3] and moment.hour in sets[1] and moment.minute in sets[0]
 
 
-@pytest.mark.parametrize("seed", seeds(4, 200))
+@pytest.mark.parametrize("seed", seeds(4, 60))
 def test_a_cron_s_times_are_those_that_a_look_at_each_minute_finds(seed: int) -> None:
     chance = random.Random(seed)
     words = [chance.choice(choices) for choices in CRON_WORDS]
@@ -298,7 +298,7 @@ class NaiveSchedules:
         self._position = max([self._position, *wanted])
 
 
-@pytest.mark.parametrize("seed", seeds(10, 200))
+@pytest.mark.parametrize("seed", seeds(10, 60))
 def test_copies_are_those_of_a_naive_model_whatever_stops_the_server(seed: int) -> None:
     chance = random.Random(seed)
     missed, periods = (

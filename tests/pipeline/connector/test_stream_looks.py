@@ -52,7 +52,7 @@ def act(server: Server, chance: random.Random) -> None:
     server.ask(*chance.choice(words))
 
 
-@pytest.mark.parametrize("seed", seeds(10, 200))
+@pytest.mark.parametrize("seed", seeds(10, 60))
 def test_a_look_finds_the_states_that_parsing_every_reply_finds(seed: int) -> None:
     chance, server, looks = random.Random(seed), Server(), StreamLooks()
     client = Client(Endpoint("main", "nowhere", 1), Access())
@@ -80,7 +80,7 @@ def test_a_key_that_is_no_stream_is_named_though_the_others_are() -> None:
         looks.look(client, [b"k0", b"k1"])
 
 
-@pytest.mark.parametrize("seed", seeds(10, 200))
+@pytest.mark.parametrize("seed", seeds(10, 60))
 def test_offsets_with_a_base_have_every_position(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(offsets, "PLAIN", 2)
     chance = random.Random(seed)
