@@ -12,7 +12,7 @@ from tests.crash.rounds import END_S, Rounds
 
 pytestmark = pytest.mark.slow
 
-KILLS = [("always", 40), ("everysec", 8), ("no", 8)]
+KILLS = [("always", 20), ("everysec", 6), ("no", 6)]
 
 CRASHES = [
     # Writing and syncing
@@ -83,7 +83,7 @@ def test_a_kill_loses_nothing_where_the_base_is_an_rdb_file_at(tmp_path: Path, f
 
 def test_random_kills_lose_nothing_where_the_base_is_an_rdb_file(tmp_path: Path) -> None:
     rounds = Rounds(tmp_path, random.Random(3), "always", rdb_base="yes")
-    for _ in range(20):
+    for _ in range(10):
         rounds.round()
     with rounds.served() as link:
         link.ask(b"BGREWRITEAOF")
