@@ -59,5 +59,7 @@ def open_doors(loop: str, folder: Path) -> Iterator[Doors]:
         "--tls-cert-file", str(pair.certificate), "--tls-key-file", str(pair.key),
         "--tls-ca-cert-file", str(authority.file),
     )  # fmt: skip
-    with running_server("--port", str(free_port()), *flags, environment={"PENSTOCK_LOOP": loop}) as server:
+    environment = {"PENSTOCK_LOOP": loop}
+    words = ("--port", str(free_port()), *flags)
+    with running_server(*words, environment=environment, wrapper=("env",)) as server:  # a child, for `stop` to wait for
         yield Doors(server, path, tls_port, ssl.create_default_context(cafile=str(authority.file)))
