@@ -142,7 +142,16 @@ class Hindered(Talker):
     @staticmethod
     def opening() -> list[Event]:
         return [
-            Event(0, (*Hindered.free, ("FLUSHALL",), ("SCRIPT", "FLUSH"), ("FUNCTION", "LOAD", "REPLACE", LIBRARY)))
+            Event(
+                0,
+                (
+                    *Hindered.free,
+                    ("FLUSHALL",),
+                    ("SCRIPT", "FLUSH"),
+                    ("FUNCTION", "FLUSH"),
+                    ("FUNCTION", "LOAD", "REPLACE", LIBRARY),
+                ),
+            )
         ]
 
     @staticmethod
