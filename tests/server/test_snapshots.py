@@ -23,6 +23,8 @@ from tests.support.late_script import LIBRARY
 from tests.support.no_retry import NO_RETRY
 from tests.support.server_process import running_server
 
+WHILE_ASKED_US = "200000"  # rdb-key-save-delay of a child that is to be there at the next requests
+
 
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[Ours]:
@@ -106,7 +108,7 @@ def test_with_save_points_a_second_server_does_not_start(tmp_path: Path) -> None
 
 
 def test_a_child_saves_what_was_there_when_it_began(server: Ours, tmp_path: Path) -> None:
-    server.lines("SET a 1")
+    server.lines("SET a 1", f"CONFIG SET rdb-key-save-delay {WHILE_ASKED_US}")
 
     assert server.ask("BGSAVE") == b"Background saving started"
     server.lines("SET a 2")
@@ -290,7 +292,7 @@ def test_the_end_of_the_server_ends_the_child_and_leaves_no_half_file(tmp_path: 
 
 
 def test_a_rewrite_waits_for_the_save(tmp_path: Path) -> None:
-    with ours(tmp_path / "data") as server:
+    with ours(tmp_path / "data", rdb_key_save_delay=WHILE_ASKED_US) as server:
         server.lines("SET a 1", "BGSAVE")
 
         assert server.ask("BGREWRITEAOF") == b"Background append only file rewriting scheduled"
