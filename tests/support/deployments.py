@@ -190,7 +190,7 @@ class Cluster:
         self.client = RedisCluster(LOCALHOST, nodes[0].port)
 
     def add_replica(self, folder: Path, stack: ExitStack) -> RedisProcess:
-        """A replica of the first node, which has everything."""
+        """A replica of the first node, which has everything, and which each node knows: so they will vote for it."""
         found = _cluster_node(folder, stack)
         master = redis.Redis(LOCALHOST, self.nodes[0].port)
         with redis.Redis(LOCALHOST, found.port) as client:
@@ -199,6 +199,9 @@ class Cluster:
             until(lambda: its_id in str(client.execute_command("CLUSTER", "NODES")), "the nodes do not meet")
             client.execute_command("CLUSTER", "REPLICATE", its_id)
             until(lambda: client.info("replication")["master_link_status"] == "up", "the replica has no link")
+        for node in self.nodes:
+            with redis.Redis(LOCALHOST, node.port) as client:
+                until(lambda: f"slave {its_id}" in str(client.execute_command("CLUSTER", "NODES")), "a node is unknown")
         return found
 
     def node_of(self, key: str) -> RedisProcess:
