@@ -85,6 +85,24 @@ class Hung(Written):
         return None
 
 
+def test_a_snapshot_whose_replica_leaves_at_once_does_not_keep_later_ones_from_theirs() -> None:
+    ended, link = list[None](), Peer()
+
+    async def transfer() -> bool:
+        transfers = FullSync(
+            make_engine(), MemoryDisk(), lambda _: None, lambda: ended.append(None), lambda _, *rest: Hung(*rest)
+        )
+        transfers.begin([(link, Replica(0))], without_file=False, field_times=True)
+        link.abort()
+        for _ in range(3):
+            transfers.cron()
+            await asyncio.sleep(0)
+        return transfers.runs
+
+    assert not asyncio.run(transfer())
+    assert ended == [None]
+
+
 def test_a_child_that_hangs_is_ended_when_no_replica_waits_for_it_any_more() -> None:
     said = list[str]()
     child, first, second = list[Hung](), Peer(), Peer()

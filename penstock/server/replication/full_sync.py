@@ -64,6 +64,7 @@ class FullSync:
         self._child: SnapshotChild | None = None
         self._receivers: list[Receiver] = []
         self._task: asyncio.Task[None] | None = None
+        self._is_amid = False  # the task has made its first step: cancelled before it, it would end nothing
 
     @property
     def runs(self) -> bool:
@@ -92,7 +93,7 @@ class FullSync:
 
     def cron(self) -> None:
         """Called ten times a second: a snapshot that no replica waits for is given up, or a slow child holds others."""
-        if self._task is not None and _none_is_left(self._receivers):
+        if self._task is not None and self._is_amid and _none_is_left(self._receivers):
             self._task.cancel()
 
     def stop(self) -> None:
@@ -112,6 +113,7 @@ class FullSync:
 
     async def _run(self, child: SnapshotChild, receivers: list[Receiver]) -> None:
         problem = STOPPED
+        self._is_amid = True
         try:
             if isinstance(child, PipeChild):
                 problem = await self._from_pipe(child, receivers)
@@ -121,7 +123,7 @@ class FullSync:
             problem = str(failure)
         finally:
             self._put_away()
-            self._task = None
+            self._task, self._is_amid = None, False
             if problem == STOPPED and _none_is_left(receivers):
                 problem = NONE_IS_LEFT
             for link, found in receivers:
