@@ -122,11 +122,17 @@ class ServerProcess:
 
 
 def ended(*words: str) -> tuple[int, str]:
-    """The exit code of `penstock` with these words, and all that it says; nothing comes from its standard input."""
+    """The exit code of `penstock` with these words, and all that it says; nothing comes from its standard input.
+
+    One that does not end in time is killed: the code tells, or TimeoutExpired where it could not be forked.
+    """
     if CAN_FORK:
         process = Forked(list(words), {})
+        killing = threading.Timer(END_S, process.kill)
+        killing.start()
         with process.stdout:
             said = process.stdout.read()
+        killing.cancel()
         return process.wait(END_S), said
     ran = subprocess.run(
         [sys.executable, "-m", "penstock", *words], cwd=Path(__file__).parents[2], stdin=subprocess.DEVNULL,
