@@ -117,7 +117,7 @@ def load_profile() -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What needs Spark is slow, and one worker runs all of it: a second session would be a second JVM. So is chaos."""
+    """Chaos is slow. So is what needs Spark, and one worker runs all of it: a second session would be a second JVM."""
     for item in items:
         if item.get_closest_marker("chaos"):
             item.add_marker(pytest.mark.slow)

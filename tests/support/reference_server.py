@@ -110,7 +110,7 @@ def _await_start(process: subprocess.Popen[bytes], port: int, log: Path) -> None
     while True:
         with contextlib.suppress(OSError), socket.create_connection((LOCALHOST, port), 1) as connection:
             connection.sendall(b"PING\r\n")
-            if connection.recv(64).startswith((b"+PONG", b"-NOAUTH")):
+            if connection.recv(64) in (b"+PONG\r\n", b"-NOAUTH Authentication required.\r\n"):
                 return
         if process.poll() is not None or time.monotonic() > deadline:
             raise NoReference(f"the reference server did not start: {log.read_text(errors='replace')[-500:]}")
