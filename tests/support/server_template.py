@@ -59,8 +59,10 @@ class Forked:
         return self._code
 
     def send_signal(self, number: int) -> None:
+        """As of Popen, nothing where the process has ended: its keeper knows that a moment before it has said so."""
         if self.poll() is None:
-            os.kill(self.pid, number)
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self.pid, number)
 
     def kill(self) -> None:
         self.send_signal(signal.SIGKILL)
