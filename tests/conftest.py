@@ -116,6 +116,7 @@ def load_profile() -> None:
     hypothesis.settings.load_profile("patient")
 
 
+@pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Chaos is slow. So is what needs Spark, and one worker runs all of it: a second session would be a second JVM."""
     for item in items:

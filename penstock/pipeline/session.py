@@ -44,8 +44,9 @@ def session(master: str = "local[*]", name: str = "penstock", **settings: str) -
 def register(spark: Any) -> None:
     """Make the format `redis_streams` known to a session where Spark does not find it by itself.
 
-    That is so where the code came by `--py-files` or `addPyFile` after the session was made, and where another package
-    of a name `pyspark_*` fails to import, which ends Spark's search.
+    That is so where the code came by `--py-files` or `addPyFile` after the session was made, where another package of a
+    name `pyspark_*` fails to import, which ends Spark's search, and in a thread of the program's own (see
+    `make_active`).
     """
     from penstock.pipeline.connector.datasource import StreamsDataSource
 
@@ -57,6 +58,17 @@ def register(spark: Any) -> None:
         if here not in path.split(os.pathsep):
             context.environment["PYTHONPATH"] = here + (os.pathsep + path if path else "")
     spark.dataSource.register(StreamsDataSource)
+    make_active(spark)
+
+
+def make_active(spark: Any) -> None:
+    """Let the calling thread write `redis_streams`.
+
+    To write, Spark 4.3 looks for a format that is made in Python in the thread's active session alone. A thread whose
+    connection to the JVM is new has none: each but the one that made the session, and that one, too, once its first
+    connection broke. Of what a program may call, this alone changes it, with Spark Connect, too.
+    """
+    spark.createDataFrame([], "nothing int")
 
 
 def _import_path() -> str:

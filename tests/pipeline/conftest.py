@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import redis
 
-from penstock.pipeline.session import missing, session
+from penstock.pipeline.session import make_active, missing, session
 from tests.support.reference_server import LOCALHOST, NoReference, reference_server
 from tests.support.server_process import running_server
 
@@ -45,6 +45,13 @@ def spark() -> Iterator[Any]:
     found.sparkContext.setLogLevel("ERROR")
     yield found
     found.stop()
+
+
+@pytest.fixture(autouse=True)
+def active_session(request: pytest.FixtureRequest) -> None:
+    """The session is the thread's active one, even where an earlier test lost the connection to the JVM."""
+    if "spark" in request.fixturenames:
+        make_active(request.getfixturevalue("spark"))
 
 
 @pytest.fixture(scope="session")

@@ -16,6 +16,7 @@ from penstock.pipeline.connector.connection.option_reader import OptionReader
 from penstock.pipeline.connector.datasource import FORMAT
 from penstock.pipeline.connector.sink.sink_options import DEAD_LETTER_STREAM, KEY_HERE
 from penstock.pipeline.errors import PipelineError
+from penstock.pipeline.session import make_active
 from penstock.storage.streams import ids
 
 POISON: Final = 5  # deliveries after which an entry is regarded as poison
@@ -104,6 +105,7 @@ def move_to_dead_letter(poisoned: DataFrame, options: Mapping[str, str]) -> Data
         name = {option.lower(): value for option, value in options.items()}.get("deadletterstream", DEAD_LETTER_STREAM)
         targets = sorted({name.replace(KEY_HERE, stream) for stream in streams})
         before = _last_ids(spark, targets, options) if targets else {}
+        make_active(spark)
         poisoned.write.format(FORMAT).options(**options).option("operation", "deadletter").mode("append").save()
         written = _written_after(spark, before, options)
         found = written.join(poisoned.select("stream", "group", "id"), ["stream", "group", "id"], "left_semi")
@@ -170,6 +172,7 @@ def redrive(dead: DataFrame, options: Mapping[str, str]) -> DataFrame:
     again = letters.select(
         f.col("stream").alias("_stream"), f.concat_ws(":", "letter_stream", "letter_id").alias("_id"), "fields"
     )
+    make_active(dead.sparkSession)
     writer = again.write.format(FORMAT).options(**options).option("delivery", "idmp")
     writer.option("idempotencyColumn", "_id").mode("append").save()
     return letters.select(*REPORTED)

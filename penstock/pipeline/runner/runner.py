@@ -27,6 +27,7 @@ from penstock.pipeline.runner.balance import Stage
 from penstock.pipeline.runner.batch_folders import BatchFolders
 from penstock.pipeline.runner.pipeline_file import LOG, Pipeline
 from penstock.pipeline.runner.stages import REASON, ROW, ROWS
+from penstock.pipeline.session import make_active
 
 NO_DATA: Final = "spark.sql.streaming.noDataMicroBatches.enabled"
 TRIMS: Final = ("maxlen", "minid")
@@ -247,6 +248,7 @@ class Runner:
         published = self._stream_of(self._published, self._published_schema())
         if self._pipeline.aggregate is not None:
             published = published.coalesce(1)  # few rows, and always the same ones in the same task
+        make_active(self._spark)
         writer = published.writeStream.format(FORMAT).options(**options)
         writer = writer.queryName(f"{self._pipeline.name}-stream")
         return writer.option("checkpointLocation", self._checkpoint("stream")).trigger(**trigger).start()

@@ -2,6 +2,7 @@
 
 import os
 import random
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,8 @@ from pyspark.errors import PySparkException
 
 from penstock.pipeline.aof import log_table
 from penstock.pipeline.errors import PipelineError
+from penstock.pipeline.jobs import pending_jobs as jobs
+from penstock.pipeline.session import register
 from tests.pipeline.driving import to_its_end
 from tests.support.reference_server import LOCALHOST
 from tests.support.server_process import running_server
@@ -213,6 +216,39 @@ def test_a_mistake_is_told_before_anything_is_written(spark, server, endpoint, o
 def test_overwriting_a_stream_is_refused(spark, endpoint):
     with pytest.raises(PySparkException, match="only appended to"):
         spark.range(1).write.format(FORMAT).options(endpoints=endpoint, stream="s").mode("overwrite").save()
+
+
+def in_a_new_thread(work):
+    """What `work` returns or raises; the thread has no active session of Spark."""
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(work).result()
+
+
+def test_a_thread_that_registers_the_format_writes(spark, server, endpoint):
+    def write():
+        register(spark)
+        saved(spark.range(3), endpoint)
+
+    in_a_new_thread(write)
+    assert server.xlen("s") == 3
+
+
+def test_jobs_of_a_thread_write(spark, server, endpoint):
+    fill(server, 3)
+    server.xgroup_create("from", "g", "0")
+    server.xreadgroup("g", "alice", {"from": ">"})
+
+    def move():
+        pending = spark.read.format(FORMAT).options(endpoints=endpoint, table="pending", stream="from").load()
+        return jobs.move_to_dead_letter(pending, {"endpoints": endpoint}).count()
+
+    def redrive():
+        dead = spark.read.format(FORMAT).schema(jobs.LETTERS).options(endpoints=endpoint, stream="from:dead").load()
+        return jobs.redrive(dead, {"endpoints": endpoint}).count()
+
+    assert in_a_new_thread(move) == 3
+    assert in_a_new_thread(redrive) == 3
+    assert server.xlen("from") == 6
 
 
 # -- the log table ----------------------------------------------------------------------------------------------------
