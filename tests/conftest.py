@@ -116,15 +116,13 @@ def load_profile() -> None:
     hypothesis.settings.load_profile("patient")
 
 
-@pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Chaos is slow. So is what needs Spark, and one worker runs all of it: a second session would be a second JVM."""
+    """Chaos is slow, and so is what needs Spark."""
     for item in items:
         if item.get_closest_marker("chaos"):
             item.add_marker(pytest.mark.slow)
         if isinstance(item, pytest.Function) and "spark" in item.fixturenames:
             item.add_marker(pytest.mark.slow)
-            item.add_marker(pytest.mark.xdist_group("spark"))
 
 
 @pytest.fixture

@@ -10,14 +10,10 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable
 
-import pytest
-
 from penstock.commands import registry
 from penstock.engine.table import argument_tree, command_syntax
 from penstock.engine.table.command_table import Command, command_of
 from tests.support.source_trees import FILES, ROOT, imported, module_name, nodes_of, tree_of
-
-pytestmark = pytest.mark.xdist_group("sources")  # one worker reads the source once
 
 REFUSED_WHOLE = {
     "CLUSTER|MIGRATION",

@@ -13,8 +13,6 @@ import pytest
 
 from tests.support.source_trees import ROOT, module_name, nodes_of, trees
 
-pytestmark = pytest.mark.xdist_group("sources")  # one worker reads the source once
-
 FOLDERS = ("bench", "examples", "packaging", "penstock", "pyspark_penstock", "tests", "tools")
 SOURCES = [
     path for folder in FOLDERS for path in sorted((ROOT / folder).rglob("*.py")) if "node_modules" not in path.parts

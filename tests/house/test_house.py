@@ -9,8 +9,6 @@ import pytest
 from penstock.commands import registry
 from tests.support.source_trees import FILES, ROOT, Imports, imported, imports, module_name, nodes_of, trees
 
-pytestmark = pytest.mark.xdist_group("sources")  # one worker reads the source once
-
 # Two that need each other's types; at run time, one imports the other. A line that is not needed any more fails, too.
 CIRCLES = [
     ["penstock.server.files.aof_rewrite", "penstock.server.turns.log_writer"],

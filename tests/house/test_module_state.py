@@ -12,13 +12,9 @@ from contextlib import suppress
 from types import ModuleType
 from typing import Any
 
-import pytest
-
 from tests.support.source_trees import FILES, module_name, nodes_of, trees
 from tests.support.table_engine import prepared, rows
 from tests.support.table_requests import TableRequests
-
-pytestmark = pytest.mark.xdist_group("sources")  # one worker reads the source once
 
 CACHES = {  # of values that are equal wherever they come from, so that no caller can tell whether they are there
     ("penstock.native.columns", "_last"),  # the last column of one number
