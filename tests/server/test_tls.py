@@ -398,18 +398,22 @@ def test_a_replica_reaches_its_master_by_tls_only(server: ServerProcess, papers:
         until(lambda: "certificate verify failed" in replica.said)
 
 
-async def test_a_client_that_does_not_shake_hands_is_closed(papers: Papers, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tls_door, "HANDSHAKE_S", 0.05)
+def handshakes_of(papers: Papers, *options: str) -> tls_door.TlsHandshakes:
     loop = asyncio.get_running_loop()
     settings = config_file.start([
         "--tls-port", "7000", "--tls-auth-clients", "no", "--tls-cert-file", str(papers.server.certificate),
-        "--tls-key-file", str(papers.server.key), "--loglevel", "nothing",
+        "--tls-key-file", str(papers.server.key), *options,
     ])  # fmt: skip
-    server_log = ServerLog(settings, SystemClock())
-    handshakes = tls_door.TlsHandshakes(loop, server_log, asyncio.Protocol)
-    handshakes.context = tls_context.build(settings)
+    found = tls_door.TlsHandshakes(loop, ServerLog(settings, SystemClock()), asyncio.Protocol)
+    found.context = tls_context.build(settings)
+    return found
+
+
+async def test_a_client_that_does_not_shake_hands_is_closed(papers: Papers, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tls_door, "HANDSHAKE_S", 0.05)
+    handshakes = handshakes_of(papers, "--loglevel", "nothing")
     listener = tcp_socket("127.0.0.1", 0)
-    door = tls_door.TlsDoor(loop, server_log, listener, handshakes)
+    door = tls_door.TlsDoor(asyncio.get_running_loop(), handshakes._journal, listener, handshakes)
     door.open(10)
 
     reader, writer = await asyncio.open_connection(*listener.getsockname())
@@ -418,3 +422,23 @@ async def test_a_client_that_does_not_shake_hands_is_closed(papers: Papers, monk
     door.close()
 
     assert received == b""
+
+
+async def test_a_burst_of_connections_ends_the_oldest_and_says_so(papers: Papers, tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    handshakes = handshakes_of(papers, "--logfile", str(log))
+    pairs = [socket.socketpair() for _ in range(tls_door.MOST_HANDSHAKES + 3)]
+    for ours, _ in pairs:  # none has made its first step when the last comes
+        ours.setblocking(False)
+        handshakes.begin(ours)
+    for _ in range(3):
+        await asyncio.sleep(0)
+
+    assert [ours.fileno() == -1 for ours, _ in pairs[:5]] == [True, True, True, False, False]
+    assert log.read_text().count("Error accepting a client connection: the handshake took too long, or too many") == 3
+
+    handshakes.close()
+    await asyncio.sleep(0.01)
+    assert all(ours.fileno() == -1 for ours, _ in pairs)
+    for _, theirs in pairs:
+        theirs.close()

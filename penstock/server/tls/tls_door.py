@@ -6,6 +6,7 @@ import os
 import socket
 import ssl
 from collections.abc import Callable
+from functools import partial
 from typing import Final, cast
 
 from penstock.server.connections.limits import is_reserved
@@ -45,15 +46,12 @@ class TlsHandshakes:
             oldest = next(iter(self._tasks))
             del self._tasks[oldest]
             oldest.cancel()
+        names = f"(addr={_name(link.getpeername)} laddr={_name(link.getsockname)})"
         task = self._loop.create_task(self._shake(link))
         self._tasks[task] = None
-        task.add_done_callback(self._forget)
-
-    def _forget(self, task: asyncio.Task[None]) -> None:
-        self._tasks.pop(task, None)
+        task.add_done_callback(partial(self._ended, link, names))
 
     async def _shake(self, link: socket.socket) -> None:
-        names = f"(addr={_name(link.getpeername)} laddr={_name(link.getsockname)})"
         context = self.context
         assert context is not None, "without a context there is no listening socket"
         tls = TlsTransport(context, self._greet(), self._loop.create_future())
@@ -61,10 +59,17 @@ class TlsHandshakes:
             await self._loop.connect_accepted_socket(cast("Callable[[], asyncio.Protocol]", lambda: tls), link)
             async with asyncio.timeout(HANDSHAKE_S):
                 await tls.shaken
-        except (OSError, asyncio.CancelledError) as problem:
-            reason = str(problem) or "the handshake took too long, or too many were going on"
-            self._report(f"Error accepting a client connection: {reason} {names}")
+        except (OSError, asyncio.CancelledError):
             tls.abort()
+            raise
+
+    def _ended(self, link: socket.socket, names: str, task: asyncio.Task[None]) -> None:
+        """Close the connection of one that failed, or was ended: in a burst before its first step, too."""
+        self._tasks.pop(task, None)
+        problem = None if task.cancelled() else task.exception()
+        if problem is not None or task.cancelled():
+            reason = str(problem or "") or "the handshake took too long, or too many were going on"
+            self._report(f"Error accepting a client connection: {reason} {names}")
             link.close()
 
     def _report(self, sentence: str) -> None:
