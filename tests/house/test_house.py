@@ -184,3 +184,18 @@ def test_no_function_is_longer_than_seventy_lines() -> None:
     }
 
     assert longer == set()
+
+
+def test_docstrings_are_texts() -> None:
+    """Python 3.13 and later do not compile one with a lone surrogate, as `\\ud800` gives it where no r is before it."""
+    with_docstrings = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
+    bad = []
+    for path, tree in trees().items():
+        for node in nodes_of(tree):
+            if isinstance(node, with_docstrings) and (text := ast.get_docstring(node, clean=False)) is not None:
+                try:
+                    text.encode()
+                except UnicodeEncodeError:
+                    bad.append(f"{module_name(path)}: {text[:60]!r}")
+
+    assert bad == []

@@ -269,7 +269,7 @@ def is_of_this_site(request: web.Request) -> bool:
 
 
 def is_encodable(text: str) -> bool:
-    """Whether a text can be sent to the server. JSON's escapes, and a target that is no UTF-8, make lone surrogates.
+    r"""Whether a text can be sent to the server. JSON's escapes, and a target that is no UTF-8, make lone surrogates.
 
     >>> is_encodable("caf\u00e9"), is_encodable("\ud800")
     (True, False)
