@@ -21,17 +21,23 @@ class Pair:
 
 
 class Authority:
-    """Signs certificates. `file` is its own."""
+    """Signs certificates. `file` is its own.
 
-    def __init__(self, folder: Path, name: str = "authority") -> None:
+    is_bare: the certificates are as short as many private ones; clients that ask for what RFC 5280 wants refuse them.
+    """
+
+    def __init__(self, folder: Path, name: str = "authority", is_bare: bool = False) -> None:
         if shutil.which("openssl") is None:
             pytest.skip("no program openssl to make certificates with")
         self._folder = folder
         self._name = name
+        self._is_bare = is_bare
         self.file = folder / f"{name}.crt"
         self._key = folder / f"{name}.key"
         _make_key(self._key)
-        _openssl("req", "-x509", "-new", "-key", self._key, "-days", DAYS, "-subj", f"/CN={name}", "-out", self.file)
+        usage = [] if is_bare else ["-addext", "keyUsage=critical,keyCertSign,cRLSign"]
+        own = ["-key", str(self._key), "-days", DAYS, "-subj", f"/CN={name}", "-out", str(self.file)]
+        _openssl("req", "-x509", "-new", *own, *usage)
 
     def sign(self, name: str, password: str = "") -> Pair:
         """A certificate with a name as its subject; servers and clients at 127.0.0.1 may use it.
@@ -41,7 +47,8 @@ class Authority:
         stem = f"{self._name}-{name}"
         key, request, made = (self._folder / f"{stem}.{kind}" for kind in ("key", "csr", "crt"))
         extensions = self._folder / "extensions"
-        extensions.write_text("subjectAltName=DNS:localhost,IP:127.0.0.1\n")
+        signer = "" if self._is_bare else "authorityKeyIdentifier=keyid\n"
+        extensions.write_text(f"subjectAltName=DNS:localhost,IP:127.0.0.1\n{signer}")
         _make_key(key)
         _openssl("req", "-new", "-key", key, "-subj", f"/CN={name}", "-out", request)
         signing = ("-CA", self.file, "-CAkey", self._key, "-CAcreateserial", "-days", DAYS, "-extfile", extensions)

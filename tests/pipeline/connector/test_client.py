@@ -4,6 +4,7 @@ import pickle
 import socket
 import threading
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,7 +12,8 @@ import pytest
 from penstock.errors import ReplyError
 from penstock.pipeline.connector.connection.client import Access, Client, Endpoint, packed, parsed
 from penstock.pipeline.errors import ServerGone
-from tests.support.reference_server import LOCALHOST
+from tests.support.certificates import Authority
+from tests.support.reference_server import LOCALHOST, free_port
 from tests.support.server_process import running_server
 
 HELLO = packed("CLIENT", "ID")
@@ -95,6 +97,18 @@ def test_a_client_travels_without_its_connection() -> None:
         assert other.call("PING") == b"PONG"
         assert other.connection_id != client.connection_id
         client.close(), other.close()
+
+
+def test_a_server_with_tls_is_asked_with_the_certificates_that_redis_cli_takes(tmp_path: Path) -> None:
+    authority, port = Authority(tmp_path, is_bare=True), free_port()
+    own = authority.sign("server")
+    files = ["--tls-cert-file", str(own.certificate), "--tls-key-file", str(own.key)]
+    files += ["--tls-ca-cert-file", str(authority.file)]
+    with running_server("--appendonly", "no", "--tls-port", str(port), *files):
+        names = Access(tls=True, tls_ca=str(authority.file), tls_cert=str(own.certificate), tls_key=str(own.key))
+        client = Client(Endpoint("main", LOCALHOST, port), names)
+        assert client.call("PING") == b"PONG"
+        client.close()
 
 
 def test_passwords_users_and_databases() -> None:
