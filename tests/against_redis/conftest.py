@@ -30,6 +30,15 @@ def reference() -> Iterator[Reference]:
         pytest.skip(str(absence))
 
 
+@pytest.fixture(autouse=True)
+def fresh_connection(request: pytest.FixtureRequest) -> None:
+    """The connection is every test's: an earlier one may have left it in another database, or in RESP3."""
+    if "reference" in request.fixturenames:
+        piped = request.getfixturevalue("reference").piped
+        piped.send([[b"RESET"]])
+        piped.answer()
+
+
 @pytest.fixture(scope="session")
 def waking_reference(reference: Reference) -> Reference:
     """A reference with blocked readers that are served by the rules of today."""
