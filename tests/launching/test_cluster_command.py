@@ -186,7 +186,7 @@ def test_what_cannot_be_started_is_refused(
         (["0"], "argument N: at least one node"),
         (["x"], "argument N: a number of nodes was expected, not 'x'"),
         ([], "the following arguments are required: N\n"),
-        (["1", "--replicas", "2"], "argument --replicas: invalid choice: 2"),
+        (["1", "--replicas", "2"], "argument --replicas: invalid choice: "),
         (["1", "redis.conf"], "unrecognized arguments: redis.conf"),
     ],
     ids=["none", "text", "missing", "two", "a word"],

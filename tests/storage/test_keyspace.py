@@ -1,6 +1,7 @@
 """Databases and the order in which their keys are walked."""
 
 import gc
+import sys
 from random import Random
 from typing import Any
 
@@ -213,7 +214,7 @@ def test_an_empty_database_is_made_of_few_objects() -> None:
         gc.enable()
 
     assert len(database) == 0
-    assert made <= 12
+    assert made <= (12 if sys.version_info < (3, 14) else 20)  # which tracks empty dicts, too
 
 
 def test_two_databases_change_places() -> None:
