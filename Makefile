@@ -77,7 +77,7 @@ run: $(SERVER_MADE)
 	@echo "Serving $(BUILD) on 127.0.0.1:$(PORT) with data in ./$(DATA); Ctrl-C ends it. Others: make help" >&2
 	@exec $(SERVER) serve --port $(PORT) --dir $(DATA) $(ARGS)
 
-# As many workers as tests/conftest.py says. The tests of Spark stay in one worker (loadgroup).
+# As many workers as tests/conftest.py says. The tests of Spark stay in two workers (tests/support/whole_modules.py).
 PYTEST := $(BIN)/pytest -n auto --dist loadgroup
 
 test: lint
