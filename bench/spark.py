@@ -349,7 +349,10 @@ def compilers_used_s(pid: int) -> float:
     """CPU seconds of a JVM's compiler threads."""
     ticks = 0
     for stat in Path(f"/proc/{pid}/task").glob("*/stat"):
-        name, _, rest = stat.read_bytes().partition(b"(")[2].rpartition(b")")
+        try:
+            name, _, rest = stat.read_bytes().partition(b"(")[2].rpartition(b")")
+        except OSError:
+            continue  # it has ended meanwhile
         if name.startswith(COMPILERS):
             ticks += sum(map(int, rest.split()[11:13]))
     return ticks / TICKS
