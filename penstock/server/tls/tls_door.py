@@ -66,9 +66,9 @@ class TlsHandshakes:
     def _ended(self, link: socket.socket, names: str, task: asyncio.Task[None]) -> None:
         """Close the connection of one that failed, or was ended: in a burst before its first step, too."""
         self._tasks.pop(task, None)
-        problem = None if task.cancelled() else task.exception()
-        if problem is not None or task.cancelled():
-            reason = str(problem or "") or "the handshake took too long, or too many were going on"
+        problem = asyncio.CancelledError() if task.cancelled() else task.exception()
+        if problem is not None:
+            reason = str(problem) or "the handshake took too long, or too many were going on"
             self._report(f"Error accepting a client connection: {reason} {names}")
             link.close()
 
