@@ -186,7 +186,7 @@ def test_what_cannot_be_started_is_refused(
         (["0"], "argument N: at least one node"),
         (["x"], "argument N: a number of nodes was expected, not 'x'"),
         ([], "the following arguments are required: N\n"),
-        (["1", "--replicas", "2"], "argument --replicas: invalid choice: "),
+        (["1", "--replicas", "2"], "argument --replicas: invalid choice: 2"),
         (["1", "redis.conf"], "unrecognized arguments: redis.conf"),
     ],
     ids=["none", "text", "missing", "two", "a word"],
@@ -195,7 +195,7 @@ def test_wrong_words_are_explained(capsys: pytest.CaptureFixture[str], words: li
     with pytest.raises(SystemExit) as ended:
         main(words)
     assert ended.value.code == 2
-    said = capsys.readouterr().err
+    said = capsys.readouterr().err.replace("choice: '2'", "choice: 2")  # newer Pythons quote it
     assert said.startswith("usage: penstock cluster") and sentence in said
 
 
