@@ -2,14 +2,13 @@
 
 import functools
 import re
-from pathlib import Path
 from typing import Final
 
 from xdist.scheduler import LoadScopeScheduling
 
 from tests.support import seeds
+from tests.support.source_trees import ROOT
 
-ROOT: Final = Path(__file__).parent.parent.parent
 _TAKES_SPARK: Final = re.compile(r"^def test_\w+\([^)]*\bspark\b", re.MULTILINE)
 
 
