@@ -64,9 +64,9 @@ def register(spark: Any) -> None:
 def make_active(spark: Any) -> None:
     """Let the calling thread write `redis_streams`.
 
-    To write, Spark 4.3 looks for a format that is made in Python in the thread's active session alone. A thread whose
-    connection to the JVM is new has none: each but the one that made the session, and that one, too, once its first
-    connection broke. Of what a program may call, this alone changes it, with Spark Connect, too.
+    To write, Spark 4.3 looks for a format that is made in Python in the thread's active session alone. A thread with a
+    new connection to the JVM has none: each but the one that made the session, and that one, too, once its first
+    connection broke. The public call that sets it is createDataFrame.
     """
     spark.createDataFrame([], "nothing int")
 

@@ -1,6 +1,7 @@
 """Readers without Spark: what Spark would call, in its order, from a test."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -54,6 +55,12 @@ def read(ddl: str = IDS, **options: str) -> list[dict[str, Any]]:
     """What `spark.read` would give."""
     reader = readers.batch_reader(options, schema(ddl))
     return rows_of(reader, reader.partitions())
+
+
+def in_a_new_thread(work: Callable[[], Any]) -> Any:
+    """What `work` returns or raises; the thread has no active session of Spark."""
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(work).result()
 
 
 def to_its_end(start: Start) -> None:

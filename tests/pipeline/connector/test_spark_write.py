@@ -2,7 +2,6 @@
 
 import os
 import random
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -17,7 +16,7 @@ from penstock.pipeline.aof import log_table
 from penstock.pipeline.errors import PipelineError
 from penstock.pipeline.jobs import pending_jobs as jobs
 from penstock.pipeline.session import register
-from tests.pipeline.driving import to_its_end
+from tests.pipeline.driving import in_a_new_thread, to_its_end
 from tests.support.reference_server import LOCALHOST
 from tests.support.server_process import running_server
 
@@ -216,12 +215,6 @@ def test_a_mistake_is_told_before_anything_is_written(spark, server, endpoint, o
 def test_overwriting_a_stream_is_refused(spark, endpoint):
     with pytest.raises(PySparkException, match="only appended to"):
         spark.range(1).write.format(FORMAT).options(endpoints=endpoint, stream="s").mode("overwrite").save()
-
-
-def in_a_new_thread(work):
-    """What `work` returns or raises; the thread has no active session of Spark."""
-    with ThreadPoolExecutor(1) as pool:
-        return pool.submit(work).result()
 
 
 def test_a_thread_that_registers_the_format_writes(spark, server, endpoint):

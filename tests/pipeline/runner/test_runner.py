@@ -17,6 +17,7 @@ from penstock.pipeline.errors import OptionError, PipelineError
 from penstock.pipeline.runner import balance, pipeline_file
 from penstock.pipeline.runner.batch_folders import BatchFolders
 from penstock.pipeline.runner.runner import LATE_WORKER, Runner, run_to_end
+from tests.pipeline.driving import in_a_new_thread
 from tests.support.reference_server import LOCALHOST
 from tests.support.server_process import running_server
 
@@ -174,6 +175,10 @@ def test_files_to_a_stream_without_windows(
     found = run(spark, tables)
     assert (found["validate"], found["stream"]) == ((3, 2, 1), (2, 2, 0))
     assert sorted(fields[b"airline"] for _, fields in server.xrange("delays")) == [b"American", b"United"]
+
+    (tmp_path / "in" / "3.csv").write_text(f"carrier,delay,at\nAA,11,{GOOD['at']}\n")
+    in_a_new_thread(Runner(spark, pipeline_file.parse(tables), [].append).run)
+    assert server.xlen("delays") == 3
 
 
 def test_a_log_is_taken_from_where_the_last_run_ended(spark: Any, tables: dict[str, Any], tmp_path: Path) -> None:
